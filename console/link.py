@@ -1,0 +1,19 @@
+"""The seam between a screen and an engine: read one frozen snapshot, submit one act. Nothing else crosses it."""
+
+from typing import Protocol
+
+from engine.domain.act import Act
+from engine.domain.snapshot import Snapshot
+
+
+class EngineLink(Protocol):
+    """What a screen knows of an engine, in this process or attached."""
+
+    def snapshot(self) -> Snapshot | None:
+        """The newest published snapshot; None before the first. Never blocks."""
+
+    def submit(self, act: Act) -> str:
+        """Hand an act to the engine; returns its id at once. Its stages appear in `Snapshot.acts`."""
+
+    def ended(self) -> str | None:
+        """None while the engine lives, else one line that says how it ended."""

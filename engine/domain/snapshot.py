@@ -1,0 +1,220 @@
+"""All that a screen may see: one frozen value, replaced as a whole about twice a second.
+
+Times are aware datetimes (UTC) or seconds; rates are messages per second; shares are 0..1.
+A figure that is not known is None, never 0.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+SERIES_SECONDS = 3600
+"""Length of the per-second series that a snapshot carries (one hour, newest last)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """Of a duration, in seconds, over the last 60 s; `count` samples."""
+
+    p50: float
+    p95: float
+    p99: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class NumberView:
+    """One business number, as its owner sees it."""
+
+    id: str
+    display: str
+    account: str
+    owner: str | None
+    """Name of the owning node, or None."""
+    epoch: int
+    state: str
+    """The first that applies of: paused, held, waiting, slowed, active."""
+    reason: str | None
+    until: datetime | None
+    """For `waiting`: when it ends."""
+    rate: float
+    limit: float
+    ceiling: float
+    accepted_last_second: int
+    tries_last_second: int
+    sent_per_second: float
+    """Accepted messages per second, mean of the last 5 whole seconds."""
+    tries_per_second: float
+    token_wait: Percentiles | None
+    latency: Percentiles | None
+    bound_by: str
+    """What keeps it from sending faster: bucket, rows, slots, database, provider, hold."""
+    in_flight: int
+    pending: int
+    """Pending rows of the campaigns that it serves."""
+    stuck: int
+    """Rows in `sending` for more than 120 s."""
+    unknown: int
+    error_share: float | None
+    """Refused answers / all answers, last 5 minutes."""
+    top_error: int | None
+    last_accepted_s: float | None
+    """Seconds since the last accepted message."""
+    campaigns: tuple[str, ...] = ()
+    accepted_series: tuple[float, ...] = ()
+    """Accepted per second, last 60 s, newest last."""
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignView:
+    """One campaign with its books."""
+
+    name: str
+    state: str
+    reason: str | None
+    planned: int
+    counts: Mapping[str, int]
+    """Each of the twelve states, by name."""
+    accepted: int
+    tries: int
+    attempts: int
+    possible_duplicates: int
+    rate: float
+    """Sum of the rates of its numbers that are neither paused nor held."""
+    eta_s: float | None
+    """Seconds until nothing is pending at the pace of the last minute; None when it does not move."""
+    started_at: datetime | None
+    finished_at: datetime | None
+    deadline: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorView:
+    """One error code over the last five minutes."""
+
+    code: int
+    title: str
+    scope: str
+    count: int
+    trend: tuple[int, ...]
+    """Counts per 30 s, oldest first, newest last (10 values)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StuckBand:
+    """Rows in `sending` for longer than 120 s, of one age band."""
+
+    label: str
+    """2-5m, 5-30m, >30m."""
+    count: int
+    by_number: tuple[tuple[str, int], ...]
+    oldest_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class AlertView:
+    """Something that a person should know; latched until acknowledged."""
+
+    key: str
+    """(kind, target) as one word: the same alert keeps its key."""
+    severity: str
+    """critical or warning."""
+    target: str
+    cause: str
+    advice: str
+    since: datetime
+    active: bool
+    """False: recovered, shown until acknowledged."""
+    acknowledged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    """One line of the event log: an act of a person or of the engine."""
+
+    at: datetime
+    author: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActView:
+    """An operator's act on its way: sent, then acknowledged, then in effect (or refused)."""
+
+    id: str
+    text: str
+    """RATE …0017 100→80"""
+    stage: str
+    """sent, acknowledged, in effect, refused."""
+    ack_ms: float | None
+    """From the submit to the acknowledgement."""
+    detail: str
+    """Why it was refused; or the result, in a few words."""
+    undo: bool
+    """Whether u may take it back now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcilePreview:
+    """What a reconcile would do (or did), for one campaign or all."""
+
+    to_sent: int
+    to_pending: int
+    """Resent by policy: each a possible duplicate."""
+    stay_unknown: int
+    waiting: int
+    """Their window has not passed yet."""
+    stuck_to_unknown: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state of one node, or of all nodes when attached, at one moment."""
+
+    at: datetime
+    seq: int
+    node: str
+    host: str
+    pid: int
+    uptime_s: float
+    author: str
+    """Whom acts from this screen are journalled to: user@peer."""
+    read_only: bool
+    draining: bool
+    numbers: tuple[NumberView, ...] = ()
+    campaigns: tuple[CampaignView, ...] = ()
+    errors: tuple[ErrorView, ...] = ()
+    stuck: tuple[StuckBand, ...] = ()
+    unknown: int = 0
+    last_reconcile: str | None = None
+    """03:02 118→0"""
+    alerts: tuple[AlertView, ...] = ()
+    events: tuple[EventView, ...] = ()
+    """Newest first, at most 50."""
+    acts: tuple[ActView, ...] = ()
+    """Newest first, at most 20."""
+    accepted_series: tuple[float, ...] = ()
+    """Accepted per second over all numbers, newest last, at most SERIES_SECONDS."""
+    tries_series: tuple[float, ...] = ()
+    rate_series: tuple[float, ...] = ()
+    """Configured rate (sum over numbers that may send), per second, aligned with accepted_series."""
+    token_wait_series: tuple[float, ...] = ()
+    """p95 of the worst number, per second, seconds (0 where nothing waited)."""
+    token_wait_median_series: tuple[float, ...] = ()
+    token_wait: Percentiles | None = None
+    claim_time: Percentiles | None = None
+    commit_time: Percentiles | None = None
+    """Of mark and result statements."""
+    latency: Percentiles | None = None
+    sent_to_delivered: Percentiles | None = None
+    webhook_lag_s: float | None = None
+    """Age of the oldest webhook body that is stored and not applied yet; 0 when drained."""
+    inbox_backlog: int = 0
+    database: str = "ok"
+    """ok, slow, away."""
+    in_flight: int = 0
+    loop_lag_s: float = 0.0
+    memory_mb: float = 0.0
+    reconcile: Mapping[str, ReconcilePreview] = field(default_factory=dict)
+    """Answers to reconcile acts, by act id."""

@@ -1,0 +1,267 @@
+-- The whole shape of Tidegate's truth. Plain SQL, Postgres 14 or newer, forward only.
+-- Lengths of the words: "char" columns hold one letter; the letters of the states are
+--   p pending   c claimed   s sending   u unknown    a assessing   t sent
+--   d delivered r read      f failed    x expired    z suppressed  k cancelled
+-- No enum types (drivers look them up, which costs a query and breaks behind pgbouncer).
+
+-- One row, raised by every operator act: engines poll it and re-read what people may change.
+CREATE TABLE control (
+  one boolean PRIMARY KEY DEFAULT true CHECK (one),
+  version bigint NOT NULL DEFAULT 0
+);
+INSERT INTO control DEFAULT VALUES;
+
+-- A business phone number. Desired state (paused, rate) lives here and survives every restart.
+CREATE TABLE number (
+  number_id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id text NOT NULL UNIQUE,                 -- Meta's phone number id
+  display text NOT NULL,                   -- as people know it, +5511…
+  account text NOT NULL,                   -- WABA id
+  token_ref text NOT NULL CHECK (token_ref ~ '^(file|env):.+'),  -- where the secret is; never the secret
+  provider_limit double precision NOT NULL CHECK (provider_limit > 0),
+  rate double precision NOT NULL CHECK (rate >= 0 AND rate <= provider_limit),
+  ceiling double precision,                -- what the engine believes is granted; NULL: the rate
+  paused_at timestamptz,
+  paused_by text,
+  pause_reason text,
+  pause_all boolean NOT NULL DEFAULT false, -- stopped by pause-all: resume-all lifts only these
+  waiting_until timestamptz,               -- a throughput error asked for silence until then
+  waiting_reason text,
+  added_at timestamptz NOT NULL DEFAULT now(),
+  CHECK ((paused_at IS NULL) = (paused_by IS NULL))
+);
+
+-- Who may send from a number. A lease is taken over only after its (token, renew_seq) stood still for a
+-- full lease on the candidate's own clock; expires_at is the database's hint and the mark's fence.
+CREATE TABLE lease (
+  number_id int PRIMARY KEY REFERENCES number ON DELETE CASCADE,
+  owner uuid NOT NULL,                     -- the node's identity: random, new at each start
+  node text NOT NULL,                      -- its name, for people
+  token uuid NOT NULL,                     -- random, new at each acquisition
+  epoch bigint NOT NULL,
+  renew_seq bigint NOT NULL DEFAULT 0,
+  expires_at timestamptz NOT NULL,
+  released_at timestamptz,                 -- a clean release: the successor need not wait
+  recent_us int[] NOT NULL DEFAULT '{}',   -- ages at released_at of the last window's sends, microseconds
+  advertise text
+);
+
+CREATE TABLE campaign (
+  campaign_id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  name text NOT NULL UNIQUE,
+  random_id text NOT NULL UNIQUE,          -- stands in every opaque token
+  state text NOT NULL DEFAULT 'draft'
+    CHECK (state IN ('draft', 'scheduled', 'running', 'paused', 'held', 'finished', 'cancelled')),
+  reason text,
+  template text NOT NULL,
+  language text NOT NULL,
+  category text NOT NULL DEFAULT 'utility' CHECK (category IN ('marketing', 'utility', 'authentication')),
+  body text[] NOT NULL DEFAULT '{}',       -- columns of the audience, in the order of the template's variables
+  priority int NOT NULL DEFAULT 0,
+  deadline timestamptz,
+  unknown_policy text NOT NULL DEFAULT 'hold' CHECK (unknown_policy IN ('hold', 'resend', 'assume_sent')),
+  unknown_after interval NOT NULL DEFAULT '30 minutes',
+  max_attempts int NOT NULL DEFAULT 8 CHECK (max_attempts > 0),
+  try_budget bigint,                       -- NULL: 3 x planned
+  max_failed double precision NOT NULL DEFAULT 1 CHECK (max_failed BETWEEN 0 AND 1),
+  planned bigint NOT NULL DEFAULT 0,       -- moved by imports alone, so that the books have something to equal
+  pause_all boolean NOT NULL DEFAULT false,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  started_at timestamptz,
+  finished_at timestamptz
+);
+
+CREATE TABLE campaign_number (
+  campaign_id int NOT NULL REFERENCES campaign ON DELETE CASCADE,
+  number_id int NOT NULL REFERENCES number,
+  PRIMARY KEY (campaign_id, number_id)
+);
+CREATE INDEX campaign_number_number ON campaign_number (number_id);
+
+-- The unit of claim, hold, expiry and books: holding a lane rewrites no rows.
+CREATE TABLE lane (
+  lane_id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  campaign_id int NOT NULL REFERENCES campaign ON DELETE CASCADE,
+  country text NOT NULL DEFAULT '',        -- ISO 3166 alpha-2, or '' when the number names none
+  zone text NOT NULL DEFAULT '',
+  deadline timestamptz NOT NULL DEFAULT 'infinity',
+  hold text,
+  UNIQUE (campaign_id, country, zone, deadline)
+);
+
+-- The hot row. `state` stands in no index and no predicate, so most moves are HOT updates:
+-- next_attempt_at is set exactly while pending, in_flight exactly while claimed, sending or unknown.
+CREATE TABLE recipient (
+  id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+  lane_id int NOT NULL,
+  state "char" NOT NULL DEFAULT 'p'
+    CHECK (state IN ('p', 'c', 's', 'u', 'a', 't', 'd', 'r', 'f', 'x', 'z', 'k')),
+  number_id int,                           -- the number that last claimed it
+  epoch bigint,
+  tries int NOT NULL DEFAULT 0,
+  attempts smallint NOT NULL DEFAULT 0,
+  next_attempt_at timestamptz DEFAULT now(),
+  in_flight int,                           -- = number_id while claimed, sending or unknown
+  code int,                                -- of the failure, or of the last refusal while pending
+  resend boolean NOT NULL DEFAULT false,   -- the next request may be a second one: counted when it leaves
+  moved_at timestamptz NOT NULL DEFAULT now(),
+  CHECK ((state = 'p') = (next_attempt_at IS NOT NULL)),
+  CHECK ((state IN ('c', 's', 'u')) = (in_flight IS NOT NULL))
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
+CREATE INDEX recipient_ready ON recipient (lane_id, next_attempt_at, id) WHERE next_attempt_at IS NOT NULL;
+CREATE INDEX recipient_in_flight ON recipient (in_flight, id) WHERE in_flight IS NOT NULL;
+CREATE INDEX recipient_code ON recipient (lane_id, code) WHERE code IS NOT NULL;
+
+-- What is written once: one person once per campaign, guaranteed here.
+CREATE TABLE recipient_data (
+  id bigint PRIMARY KEY,
+  campaign_id int NOT NULL,
+  phone text NOT NULL,                     -- E.164 with +
+  params jsonb NOT NULL DEFAULT '{}',      -- frozen at import
+  line int NOT NULL,                       -- first physical line in the file it came from
+  UNIQUE (campaign_id, phone)
+);
+
+-- Evidence, insert only. One row for each try (outcome accepted, refused, unknown, not_sent, withdrawn)
+-- and one for each later piece of evidence about it (outcome failed_later, proven).
+-- not_sent: the connection was never made. withdrawn: marked, but not handed to the connection.
+CREATE TABLE try (
+  recipient_id bigint NOT NULL,
+  n int NOT NULL,
+  number_id int NOT NULL,
+  epoch bigint NOT NULL,
+  sent_at timestamptz NOT NULL,
+  answered_at timestamptz,
+  outcome text NOT NULL,
+  code int,
+  wamid text,
+  raw text,
+  recorded_at timestamptz NOT NULL DEFAULT now()
+) PARTITION BY RANGE (recorded_at);
+CREATE INDEX try_wamid ON try (wamid) WHERE wamid IS NOT NULL;
+CREATE INDEX try_recipient ON try (recipient_id);
+CREATE TABLE try_default PARTITION OF try DEFAULT;
+
+-- Partitions are made ahead by a standing job; the engine's role needs CREATE on the schema for it.
+-- (Without it, or when the job is late, rows go to the default partition and nothing is lost.)
+CREATE FUNCTION ensure_try_partitions(days int) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  -- The session's time zone must not move a partition's edge.
+  today date := (now() AT TIME ZONE 'UTC')::date;
+  day date;
+BEGIN
+  FOR i IN 0 .. days LOOP
+    day := today + i;
+    BEGIN
+      EXECUTE format('CREATE TABLE IF NOT EXISTS %I PARTITION OF try FOR VALUES FROM (%L) TO (%L)',
+        'try_' || to_char(day, 'YYYYMMDD'), day || ' 00:00:00+00', day + 1 || ' 00:00:00+00');
+    EXCEPTION WHEN check_violation OR duplicate_table OR insufficient_privilege THEN
+      NULL;  -- the default partition holds that day already, or another node was first, or a DBA does it
+    END;
+  END LOOP;
+END $$;
+SELECT ensure_try_partitions(3);
+
+-- The books: each move writes its own deltas in its own transaction; a standing job folds them.
+-- f is ' ' for a row that is new. Balance = book + unfolded deltas.
+CREATE TABLE book_delta (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  lane_id int NOT NULL,
+  f "char" NOT NULL,
+  t "char" NOT NULL,
+  n int NOT NULL
+);
+CREATE TABLE book (
+  lane_id int NOT NULL,
+  state "char" NOT NULL,
+  n bigint NOT NULL,
+  PRIMARY KEY (lane_id, state)
+);
+
+-- Counters that are not states, in the same way. what: T tries, A attempts, K accepted, R refusals by code,
+-- F rows now failed by code, D possible duplicates, S assumed sent, C confirmed duplicates.
+CREATE TABLE tally_delta (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  lane_id int NOT NULL,
+  what "char" NOT NULL,
+  code int NOT NULL DEFAULT 0,
+  n int NOT NULL
+);
+CREATE TABLE tally (
+  lane_id int NOT NULL,
+  what "char" NOT NULL,
+  code int NOT NULL,
+  n bigint NOT NULL,
+  PRIMARY KEY (lane_id, what, code)
+);
+
+-- The proof of the ceiling: the moment of every send by the owner's monotonic clock, one row a batch,
+-- cut at each change of rate. base_db ± err_us places base_mono_us on the database's clock (for seams).
+CREATE TABLE send_log (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  number_id int NOT NULL,
+  epoch bigint NOT NULL,
+  lane "char" NOT NULL DEFAULT 'c',        -- c campaign, v conversation
+  rate double precision NOT NULL,
+  lim double precision NOT NULL,
+  base_mono_us bigint NOT NULL,
+  base_db timestamptz NOT NULL,
+  err_us int NOT NULL,
+  us int[] NOT NULL                        -- offsets from base_mono_us
+);
+CREATE INDEX send_log_number ON send_log (number_id, id);
+
+-- Webhook bodies: nine daily slots, so that trimming is a TRUNCATE; the work list is deleted by the
+-- transaction that applies a body.
+CREATE TABLE inbox (
+  id bigint GENERATED ALWAYS AS IDENTITY,
+  slot smallint NOT NULL,                  -- day of receipt (UTC, days since 1970) modulo 9
+  received_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  body bytea NOT NULL
+) PARTITION BY LIST (slot);
+CREATE TABLE inbox_0 PARTITION OF inbox (PRIMARY KEY (id)) FOR VALUES IN (0);
+CREATE TABLE inbox_1 PARTITION OF inbox (PRIMARY KEY (id)) FOR VALUES IN (1);
+CREATE TABLE inbox_2 PARTITION OF inbox (PRIMARY KEY (id)) FOR VALUES IN (2);
+CREATE TABLE inbox_3 PARTITION OF inbox (PRIMARY KEY (id)) FOR VALUES IN (3);
+CREATE TABLE inbox_4 PARTITION OF inbox (PRIMARY KEY (id)) FOR VALUES IN (4);
+CREATE TABLE inbox_5 PARTITION OF inbox (PRIMARY KEY (id)) FOR VALUES IN (5);
+CREATE TABLE inbox_6 PARTITION OF inbox (PRIMARY KEY (id)) FOR VALUES IN (6);
+CREATE TABLE inbox_7 PARTITION OF inbox (PRIMARY KEY (id)) FOR VALUES IN (7);
+CREATE TABLE inbox_8 PARTITION OF inbox (PRIMARY KEY (id)) FOR VALUES IN (8);
+CREATE TABLE inbox_work (
+  id bigint PRIMARY KEY,
+  slot smallint NOT NULL,
+  received_at timestamptz NOT NULL
+);
+
+-- Statuses that name our token or a wamid and match nothing yet: tried again, dropped after an hour.
+CREATE TABLE status_unmatched (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  wamid text,
+  recipient_id bigint,
+  n int,
+  status text NOT NULL,
+  code int,
+  number text,
+  first_seen timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- The last status seen for each number: policies for `unknown` wait while a number's webhooks are silent.
+CREATE TABLE webhook_seen (
+  number text PRIMARY KEY,
+  at timestamptz NOT NULL
+);
+
+-- Every act of a person (or of the engine by itself), and what came of it.
+CREATE TABLE journal (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  author text NOT NULL,                    -- OS user, with the SSH peer where there is one; or auto
+  origin text NOT NULL,                    -- console, cli, engine
+  act text NOT NULL,
+  target text NOT NULL,
+  before text,
+  after text,
+  reason text,
+  result text NOT NULL
+);
