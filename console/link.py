@@ -1,4 +1,4 @@
-"""The seam between a screen and an engine: read one frozen snapshot, submit one act. Nothing else crosses it."""
+"""The seam between a screen and an engine: read one frozen snapshot, submit one act; nothing else crosses."""
 
 from typing import Protocol
 

@@ -1,5 +1,5 @@
 -- The whole shape of Tidegate's truth. Plain SQL, Postgres 14 or newer, forward only.
--- Lengths of the words: "char" columns hold one letter; the letters of the states are
+-- "char" columns hold one letter. The letters of the states:
 --   p pending   c claimed   s sending   u unknown    a assessing   t sent
 --   d delivered r read      f failed    x expired    z suppressed  k cancelled
 -- No enum types (drivers look them up, which costs a query and breaks behind pgbouncer).
