@@ -1,0 +1,154 @@
+"""Connections to Postgres: one pool per process, and errors that a person can act on."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import asyncpg
+
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
+
+COMMAND_SECONDS = 30.0
+CONNECT_SECONDS = 10.0
+
+_SECRET_PARAMETERS = frozenset({"password", "sslpassword"})
+_UNREADABLE = "postgresql://…"
+
+
+class DatabaseUnreachable(Exception):
+    """No connection could be made. The message is one sentence and never holds the password."""
+
+
+@asynccontextmanager
+async def open_pool(
+    url: str,
+    *,
+    size: int = 10,
+    pgbouncer: bool = False,
+    command_timeout: float | None = COMMAND_SECONDS,
+) -> AsyncIterator[Pool]:
+    """A pool of up to `size` connections to `url`, closed on leaving.
+
+    `pgbouncer=True`, or `?pgbouncer=true` in the URL, keeps no prepared statements: in transaction mode
+    the next statement may run on another server connection. Raises DatabaseUnreachable when the first
+    connection fails; later losses surface where the connection is used.
+    """
+    dsn, statements = _prepare(url, pgbouncer)
+    try:
+        pool: Pool = await asyncpg.create_pool(
+            dsn,
+            min_size=1,
+            max_size=size,
+            timeout=CONNECT_SECONDS,
+            command_timeout=command_timeout,
+            statement_cache_size=statements,
+            reset=_keep,
+        )
+    except Exception as error:
+        raise _unreachable(url, error) from None  # the cause may quote the URL
+    try:
+        yield pool
+    except BaseException:
+        pool.terminate()  # closing would wait for whoever still holds a connection
+        raise
+    await pool.close()
+
+
+@asynccontextmanager
+async def connect(
+    url: str, *, pgbouncer: bool = False, command_timeout: float | None = COMMAND_SECONDS
+) -> AsyncIterator[Connection]:
+    """One connection outside any pool. Raises DatabaseUnreachable."""
+    dsn, statements = _prepare(url, pgbouncer)
+    try:
+        connection: Connection = await asyncpg.connect(
+            dsn,
+            timeout=CONNECT_SECONDS,
+            command_timeout=command_timeout,
+            statement_cache_size=statements,
+        )
+    except Exception as error:
+        raise _unreachable(url, error) from None
+    try:
+        yield connection
+    finally:
+        await connection.close(timeout=CONNECT_SECONDS)
+
+
+def masked(url: str) -> str:
+    """`url` fit for a log: passwords replaced, and all of it withheld when it cannot be read with certainty."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return _UNREADABLE
+    # A password with a bare / ? # or @ splits in the wrong place; its rest would pass for a path or a host.
+    if "@" in parts.path + parts.query + parts.fragment or "#" in url or parts.netloc.count("@") > 1:
+        return _UNREADABLE
+    login = ""
+    if "@" in parts.netloc:
+        login = (parts.username or "") + (":***" if parts.password else "") + "@"
+    host = parts.netloc.rpartition("@")[2] if port is None else f"{parts.hostname or ''}:{port}"
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    query = urlencode([(k, "***" if k.lower() in _SECRET_PARAMETERS else v) for k, v in pairs], safe="/*")
+    return urlunsplit((parts.scheme, login + host, parts.path, query, ""))
+
+
+async def _keep(connection: Connection) -> None:
+    # asyncpg's own RESET ALL costs a round trip at every release. It still rolls back an open transaction
+    # before it calls us, and we keep nothing else in a session: SET LOCAL only.
+    del connection
+
+
+def _prepare(url: str, pgbouncer: bool) -> tuple[str, int]:
+    """The URL without our own `pgbouncer` parameter, and how many prepared statements to keep."""
+    try:
+        parts = urlsplit(url)
+        pairs = parse_qsl(parts.query, keep_blank_values=True)
+    except ValueError as error:
+        raise _unreachable(url, error) from None
+    flags = [value for key, value in pairs if key == "pgbouncer"]
+    if flags:  # otherwise left byte for byte as written
+        rest = urlencode([pair for pair in pairs if pair[0] != "pgbouncer"], safe="/")
+        url = urlunsplit((parts.scheme, parts.netloc, parts.path, rest, parts.fragment))
+    behind = pgbouncer or (bool(flags) and flags[-1].lower() in {"1", "true", "yes", "on"})
+    return url, 0 if behind else 1024
+
+
+def _unreachable(url: str, error: Exception) -> DatabaseUnreachable:
+    return DatabaseUnreachable(f"The database {masked(url)} {_reason(error)}.")
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, in words of our own: a driver's message may quote the URL."""
+    match error:
+        case asyncpg.InvalidPasswordError() | asyncpg.InvalidAuthorizationSpecificationError():
+            return "refused the user or the password; check the URL and pg_hba.conf"
+        case asyncpg.InvalidCatalogNameError():
+            return "does not exist on that server; create it or correct the URL"
+        case asyncpg.CannotConnectNowError():
+            return "is starting, recovering or shutting down; try again in a moment"
+        case asyncpg.TooManyConnectionsError():
+            return "has no connection left; raise max_connections or lower the pool's size"
+        case asyncpg.PostgresError():
+            return f"refused the connection (SQLSTATE {error.sqlstate})"
+        case TimeoutError():
+            return f"did not answer within {CONNECT_SECONDS:.0f} s; check the address and the network"
+        case asyncpg.InterfaceError() | ValueError():
+            return "is not a valid Postgres URL; write postgresql://user:password@host:5432/name, %-encoded"
+        case OSError():
+            return f"could not be reached ({_cause(error)}); check that it runs and that the address is right"
+    return f"could not be opened ({type(error).__name__})"
+
+
+def _cause(error: OSError) -> str:
+    if (
+        error.errno is not None
+        and error.errno > 0
+        and error.strerror
+        and "Multiple exceptions" not in str(error)
+    ):
+        return error.strerror.rstrip(".").split(": ")[0]
+    return type(error).__name__

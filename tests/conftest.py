@@ -1,0 +1,29 @@
+"""Fixtures that every kind of test may use. The database is always a real Postgres."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from engine.postgres.pool import Pool, open_pool
+from tests.support.database import TestServer, session_server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[TestServer]:
+    """The session's server. Ask for `database_url` or `pool` instead, unless you need several databases."""
+    with session_server() as server:
+        yield server
+
+
+@pytest.fixture
+def database_url(postgres: TestServer) -> Iterator[str]:
+    """A fresh, migrated database of the test's own."""
+    with postgres.database() as url:
+        yield url
+
+
+@pytest.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    """A pool of up to five connections to a fresh, migrated database."""
+    async with open_pool(database_url, size=5) as opened:
+        yield opened
