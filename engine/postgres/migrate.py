@@ -6,10 +6,11 @@ mode: of two processes one applies, the other waits and finds nothing to do.
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
+from typing import NamedTuple
 
 import asyncpg
 
@@ -98,6 +99,14 @@ class Migration:
         return f"{self.version:04}_{self.name}.sql"
 
 
+class Applied(NamedTuple):
+    """A row of schema_migration."""
+
+    version: int
+    name: str
+    checksum: str
+
+
 def default_directory() -> Path:
     """The source tree's `migrations/`, or the copy inside an installed wheel."""
     here = Path(__file__).resolve().parent
@@ -125,7 +134,7 @@ def load(directory: Path | None = None) -> list[Migration]:
 
 async def applied(connection: Connection) -> list[int]:
     """The versions in the database, ascending."""
-    return [record["version"] for record in await _ledger(connection)]
+    return [record.version for record in await _ledger(connection)]
 
 
 async def pending(connection: Connection, directory: Path | None = None) -> list[Migration]:
@@ -168,27 +177,31 @@ def sql_script(directory: Path | None = None) -> str:
     return SCRIPT_HEAD + "".join(steps)
 
 
-async def _ledger(connection: Connection) -> Sequence[Mapping[str, object]]:
+async def _ledger(connection: Connection) -> Sequence[Applied]:
     if not await connection.fetchval(LEDGER_EXISTS):
         return []
-    return await connection.fetch(APPLIED)
+    return await _applied(connection)
 
 
-def _pending(known: Sequence[Migration], ledger: Sequence[Mapping[str, object]]) -> list[Migration]:
+async def _applied(connection: Connection) -> list[Applied]:
+    return [Applied(*record) for record in await connection.fetch(APPLIED)]
+
+
+def _pending(known: Sequence[Migration], ledger: Sequence[Applied]) -> list[Migration]:
     ours = {migration.version: migration for migration in known}
-    done = {record["version"]: record for record in ledger}
+    done = {record.version: record for record in ledger}
     newest, ours_newest = max(done, default=0), max(ours, default=0)
     if newest > ours_newest:
         raise DatabaseNewer(
-            f"The database is at version {newest} ({done[newest]['name']}), newer than this program, which knows "
-            f"{ours_newest}: upgrade tidegate on this machine, or restore the database's older backup."
+            f"The database is at version {newest} ({done[newest].name}), newer than this program, which knows "
+            f"{ours_newest}: upgrade tidegate on this machine, or restore an older backup of the database."
         )
     for version, record in done.items():
         mine = ours.get(version)
-        if mine is None or mine.checksum != record["checksum"]:
+        if mine is None or mine.checksum != record.checksum:
             raise MigrationChanged(
-                f"Migration {version} ({record['name']}) was applied from another text than this program's: "
-                "applied migrations never change, so install the release that applied it or add a new migration."
+                f"Migration {version} ({record.name}) was applied from another text than ours: "
+                "applied migrations never change, so install the release that applied it."
             )
     return [migration for migration in known if migration.version not in done]
 
@@ -197,7 +210,7 @@ async def _apply_next(connection: Connection, known: Sequence[Migration]) -> str
     async with connection.transaction():
         await connection.execute(LOCK)
         await connection.execute(LEDGER)
-        missing = _pending(known, await connection.fetch(APPLIED))
+        missing = _pending(known, await _applied(connection))
         if not missing:
             return None
         following = missing[0]

@@ -7,9 +7,13 @@
       elsewhere -> /var/lib/tidegate-xxxxxxxx      instead of all of these, see below
 
 Postgres refuses to run as root. As root the server therefore runs as the owner of the directory or, when that
-is root, as `tidegate` or `nobody`. If that user cannot reach the directory (below a 0700 parent such as /root),
-everything moves to a new directory under /var/lib (else /var/tmp) and `elsewhere` links to it. A link whose
-target is gone is refused: an empty database in place of a lost one would be worse than an error.
+is root, as `tidegate` or `nobody`. If that user cannot reach the directory (below a 0700 parent such as
+/root), everything moves to a new directory under /var/lib (else /var/tmp) and `elsewhere` links to it. A link
+whose target is gone is refused: an empty database in place of a lost one would be worse than an error. Who
+deletes the directory deletes the link's target too.
+
+A socket's path may be 107 bytes long. Where it would be longer, or would need quoting in a URL, the socket's
+directory is /tmp/tidegate-<hash of the base>, for as long as the server runs.
 """
 
 import hashlib
@@ -19,6 +23,8 @@ import re
 import shutil
 import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
@@ -26,7 +32,7 @@ from pathlib import Path
 SOCKET_NAME = ".s.PGSQL.5432"
 SOCKET_PATH_BYTES = 103  # sun_path holds 107 and a NUL on Linux, 103 and a NUL on macOS
 PLAIN_PATH = re.compile(r"[A-Za-z0-9/._-]+")  # needs no quoting in a URL, nor in unix_socket_directories
-ELSEWHERE = ("/var/lib", "/var/tmp")  # noqa: S108 - mkdtemp makes the name; both outlive a reboot
+ELSEWHERE = ("/var/lib", "/var/tmp")  # both outlive a reboot
 
 
 class EmbeddedError(Exception):
@@ -85,6 +91,25 @@ def prepare(directory: Path) -> Site:
             f"The embedded database in {directory} cannot be prepared: {error.strerror or error} "
             f"({error.filename or directory}); choose another TIDEGATE_DATA_DIR or set TIDEGATE_DATABASE_URL."
         ) from error
+
+
+@contextmanager
+def open_private(path: Path) -> Iterator[int]:
+    """A descriptor of the file `path` of a base, made with mode 0600 if missing. Raises EmbeddedError."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise EmbeddedError(
+            f"{path} cannot be opened ({error.strerror}): run as the owner of {path.parent}."
+        ) from error
+    try:
+        if os.geteuid() == 0:  # so that the directory's owner can still use it after root did
+            owner = path.parent.stat()
+            os.fchown(descriptor, owner.st_uid, owner.st_gid)
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _installed() -> tuple[Path, str]:
@@ -209,7 +234,7 @@ def _sockets(base: Path, account: Account | None) -> Path:
     too_long = len(os.fsencode(sockets / SOCKET_NAME)) > SOCKET_PATH_BYTES
     if too_long or not PLAIN_PATH.fullmatch(str(sockets)):
         # Not $TMPDIR: every user of the server must come to the same path.
-        sockets = Path("/tmp") / f"tidegate-{hashlib.sha256(os.fsencode(base)).hexdigest()[:16]}"  # noqa: S108
+        sockets = Path("/tmp") / f"tidegate-{hashlib.sha256(os.fsencode(base)).hexdigest()[:16]}"
     _own(sockets, account)
     return sockets
 

@@ -15,6 +15,7 @@ CONNECT_SECONDS = 10.0
 
 _SECRET_PARAMETERS = frozenset({"password", "sslpassword"})
 _UNREADABLE = "postgresql://…"
+_FAILURES = (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 
 class DatabaseUnreachable(Exception):
@@ -46,7 +47,7 @@ async def open_pool(
             statement_cache_size=statements,
             reset=_keep,
         )
-    except Exception as error:
+    except _FAILURES as error:
         raise _unreachable(url, error) from None  # the cause may quote the URL
     try:
         yield pool
@@ -69,7 +70,7 @@ async def connect(
             command_timeout=command_timeout,
             statement_cache_size=statements,
         )
-    except Exception as error:
+    except _FAILURES as error:
         raise _unreachable(url, error) from None
     try:
         yield connection
@@ -78,7 +79,7 @@ async def connect(
 
 
 def masked(url: str) -> str:
-    """`url` fit for a log: passwords replaced, and all of it withheld when it cannot be read with certainty."""
+    """`url` fit for a log: passwords replaced; all of it withheld when it cannot be read with certainty."""
     try:
         parts = urlsplit(url)
         port = parts.port

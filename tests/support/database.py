@@ -1,7 +1,7 @@
 """One embedded Postgres for a test session, and a fresh database for each test that asks.
 
-The server belongs to a keeper process that lives until its standard input closes. The kernel closes it however
-pytest ends, kill -9 included, so nothing is left running and no directory is left behind.
+The server belongs to a keeper process that lives until its standard input closes. The kernel closes it
+however pytest ends, kill -9 included, so nothing is left running and no directory is left behind.
 """
 
 import asyncio
