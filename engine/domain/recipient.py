@@ -70,7 +70,7 @@ _RANK = {State.SENT: 1, State.FAILED: 2, State.DELIVERED: 3, State.READ: 4}
 
 
 def rank(state: State) -> int:
-    """0 for all before `sent`, then sent 1, failed 2, delivered 3, read 4. Statuses move a row only upward."""
+    """0 before `sent`, then sent 1, failed 2, delivered 3, read 4. Statuses move a row only upward."""
     return _RANK.get(state, 0)
 
 

@@ -1,0 +1,181 @@
+"""What an error of the provider means: its scope says who must wait, and whether this message was judged at all.
+
+    Scope                   who stops                               spends an attempt
+    NUMBER_THROUGHPUT       the number, for a moment                no
+    ACCOUNT_THROUGHPUT      every number of the account/credential  no
+    MAINTENANCE             the number, for less than a minute      no
+    PAIR                    this person, for a while                yes
+    TRANSIENT               this row, with full jitter              yes
+    NUMBER ACCOUNT CREDENTIAL TEMPLATE COUNTRY   whatever is named, until a person looks   no
+    RECIPIENT MARKETING UNLISTED                 nobody: this row has failed               yes
+
+One table serves both paths, the HTTP answer and the `failed` webhook. Decide by `error.code`, never by the HTTP
+status alone: the provider answers 130429 with 400, 403 and 429. Codes and scopes: the provider's error reference,
+read 2026-09; the sentences are ours.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Scope(StrEnum):
+    """How far an error reaches; the value is the word on the screen."""
+
+    NUMBER_THROUGHPUT = "number throughput"
+    ACCOUNT_THROUGHPUT = "account throughput"
+    MAINTENANCE = "maintenance"
+    PAIR = "pair"
+    TRANSIENT = "transient"
+    NUMBER = "number"
+    ACCOUNT = "account"
+    CREDENTIAL = "credential"
+    TEMPLATE = "template"
+    COUNTRY = "country"
+    RECIPIENT = "recipient"
+    MARKETING = "marketing limit"
+    UNLISTED = "not known"
+
+
+THROTTLES = frozenset({Scope.NUMBER_THROUGHPUT, Scope.ACCOUNT_THROUGHPUT, Scope.MAINTENANCE})
+"""The number waits; the row keeps its attempt."""
+
+STOPS = frozenset({Scope.NUMBER, Scope.ACCOUNT, Scope.CREDENTIAL, Scope.TEMPLATE, Scope.COUNTRY})
+"""Wider than the row and not healed by waiting: the row goes back, a person looks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """One line of the table."""
+
+    scope: Scope
+    title: str
+    advice: str
+
+    @property
+    def spends_attempt(self) -> bool:
+        """Whether the answer was about this message, and not about something around it."""
+        return self.scope not in THROTTLES and self.scope not in STOPS
+
+
+_LIFT_TOKEN = "Put a valid token where the number's token reference points."
+_CREDENTIAL = Meaning(Scope.CREDENTIAL, "The access token is not accepted", _LIFT_TOKEN)
+_PERMISSION = Meaning(
+    Scope.CREDENTIAL, "The token lacks a permission", "Grant whatsapp_business_messaging to the token's app."
+)
+_ROW = Meaning(Scope.RECIPIENT, "A value of this message is not accepted", "Look at the row's parameters.")
+
+MEANINGS: Mapping[int, Meaning] = {
+    # throughput
+    130429: Meaning(
+        Scope.NUMBER_THROUGHPUT,
+        "Rate limit of the number hit",
+        "The engine slows down by itself. If it stays, lower the rate or ask Meta for more throughput.",
+    ),
+    80007: Meaning(Scope.ACCOUNT_THROUGHPUT, "Rate limit of the account hit", "It passes; wait."),
+    4: Meaning(
+        Scope.ACCOUNT_THROUGHPUT, "The app reached its call limit", "It passes within the hour; wait."
+    ),
+    613: Meaning(Scope.ACCOUNT_THROUGHPUT, "Calls to this API exceeded the rate limit", "It passes; wait."),
+    131057: Meaning(Scope.MAINTENANCE, "The account is in maintenance", "It passes within a minute; wait."),
+    2494100: Meaning(Scope.MAINTENANCE, "The number is in maintenance", "It passes within minutes; wait."),
+    131056: Meaning(Scope.PAIR, "Too many messages to this one person", "The row waits; others go on."),
+    # transient
+    2: Meaning(Scope.TRANSIENT, "The API is down or overloaded", "Retried by itself."),
+    131000: Meaning(Scope.TRANSIENT, "Something went wrong at Meta", "Retried by itself."),
+    131016: Meaning(Scope.TRANSIENT, "A service at Meta is unavailable", "Retried by itself."),
+    # number
+    131048: Meaning(
+        Scope.NUMBER,
+        "The number is restricted: too many people blocked or reported it",
+        "Stop this campaign and look at the template's quality before sending on.",
+    ),
+    131045: Meaning(Scope.NUMBER, "The number's registration is not valid", "Register the number again."),
+    133010: Meaning(Scope.NUMBER, "The sending number is not registered", "Register the number."),
+    33: Meaning(Scope.NUMBER, "The business number was deleted", "Check the number's id."),
+    131037: Meaning(
+        Scope.NUMBER, "The number's display name is not approved", "Get the display name approved."
+    ),
+    131030: Meaning(Scope.NUMBER, "A test number may only send to its own list", "Use a production number."),
+    # account and credential
+    131042: Meaning(Scope.ACCOUNT, "The account has a payment problem", "Mend the account's payment method."),
+    131031: Meaning(Scope.ACCOUNT, "The account is locked", "Ask Meta's support."),
+    368: Meaning(Scope.ACCOUNT, "The account is restricted for a policy violation", "Ask Meta's support."),
+    131064: Meaning(
+        Scope.ACCOUNT, "The account's messaging is limited for template misuse", "Wait for its end; ask Meta."
+    ),
+    0: _CREDENTIAL,
+    190: Meaning(Scope.CREDENTIAL, "The access token expired", _LIFT_TOKEN),
+    3: _PERMISSION,
+    10: _PERMISSION,
+    131005: _PERMISSION,
+    # template
+    132000: Meaning(Scope.TEMPLATE, "The template wants another number of parameters", "Check --body."),
+    132001: Meaning(
+        Scope.TEMPLATE, "No such approved template in this language", "Check template and language."
+    ),
+    132007: Meaning(Scope.TEMPLATE, "The content breaks a policy", "Change the template."),
+    132012: Meaning(Scope.TEMPLATE, "A parameter has the wrong format", "Check --body against the template."),
+    132015: Meaning(Scope.TEMPLATE, "The template is paused for low quality", "Wait until Meta unpauses it."),
+    132016: Meaning(Scope.TEMPLATE, "The template is disabled for good", "Use another template."),
+    132068: Meaning(Scope.TEMPLATE, "The template's flow is blocked", "Mend the flow."),
+    131063: Meaning(
+        Scope.TEMPLATE,
+        "Marketing templates are switched off for this account",
+        "Switch them on, or use another.",
+    ),
+    # country
+    130497: Meaning(
+        Scope.COUNTRY,
+        "The account may not message people in this country",
+        "Ask Meta; other countries go on.",
+    ),
+    # recipient
+    131026: Meaning(
+        Scope.RECIPIENT,
+        "Message undeliverable",
+        "Not on WhatsApp, old app, or terms not accepted. No proof of a dead number.",
+    ),
+    131047: Meaning(Scope.RECIPIENT, "More than 24 h since the person last wrote", "Use a template."),
+    131050: Meaning(Scope.RECIPIENT, "The person stopped marketing messages", "Do not send again."),
+    130472: Meaning(Scope.RECIPIENT, "The person is in an experiment of Meta's", "Resending gives the same."),
+    130403: Meaning(Scope.RECIPIENT, "This business has blocked the person", "Unblock first."),
+    131021: Meaning(Scope.RECIPIENT, "Sender and recipient are the same number", "Remove the row."),
+    132005: Meaning(Scope.RECIPIENT, "The filled-in text is too long", "Shorten the row's parameters."),
+    132018: Meaning(
+        Scope.RECIPIENT, "The template's parameters are not accepted", "Look at the row's values."
+    ),
+    131008: _ROW,
+    131009: _ROW,
+    100: _ROW,
+    131049: Meaning(
+        Scope.MARKETING,
+        "Held back by the per-person marketing limit",
+        "Not before 24 h; others are unaffected.",
+    ),
+}
+
+_UNLISTED = Meaning(Scope.UNLISTED, "A code that Tidegate does not know", "Look at the raw answer of a row.")
+_WRONG_ID = Meaning(
+    Scope.NUMBER, "The number's id is wrong or the token may not use it", "Check id and token."
+)
+_HTTP_429 = Meaning(Scope.NUMBER_THROUGHPUT, "Too many requests", "The engine slows down by itself.")
+
+
+def describe(code: int) -> Meaning:
+    """The table's line for a code; for a code that is not listed, a line that says so."""
+    if 200 <= code <= 299:
+        return _PERMISSION
+    return MEANINGS.get(code, _UNLISTED)
+
+
+def meaning(code: int, *, http_status: int = 400, details: str = "") -> Meaning:
+    """As `describe`, with what only the whole answer tells: 100 by its details, 429 and 5xx with unknown codes."""
+    if code in (100, 131009) and "object with id" in details.lower():
+        return _WRONG_ID
+    known = describe(code)
+    if known is not _UNLISTED:
+        return known
+    if http_status == 429:
+        return _HTTP_429
+    return MEANINGS[131000] if http_status >= 500 else known

@@ -1,0 +1,115 @@
+"""From an answer to the row's next state: pure, with time and chance as arguments."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from engine.domain.backoff import full_jitter, pair_wait
+from engine.domain.errors import STOPS, THROTTLES, Meaning, Scope
+from engine.domain.recipient import State
+
+THROTTLE_WAIT = 1.0
+"""Seconds that a number is silent after a throughput error without Retry-After."""
+
+MAINTENANCE_WAIT = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Meta took it and gave it an id. Not sent, not delivered: accepted."""
+
+    wamid: str
+    assessing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A definite no. `code` is Meta's; `raw` the answer, bounded; retry_after in seconds when the answer said so."""
+
+    code: int
+    meaning: Meaning
+    raw: str = ""
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous:
+    """The request may have been taken: nobody can say, so nothing is sent again."""
+
+    reason: str
+    raw: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NotSent:
+    """Proof that nothing left: refused connection, DNS, TLS, no connection in time."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """Marked, but taken back before it was handed to a connection: pause, drain, a lost lease."""
+
+    reason: str
+
+
+Answer = Accepted | Refused | Ambiguous | NotSent | Withdrawn
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What happens to the row, and to what stands around it."""
+
+    outcome: str
+    """The word in the try's record: accepted, refused, unknown, not_sent, withdrawn."""
+    state: State
+    at: datetime | None = None
+    """For pending: when it may be tried again."""
+    spends_attempt: bool = False
+    code: int | None = None
+    wait: float = 0.0
+    """Seconds that the whole number must be silent."""
+    hold: str | None = None
+    """Why the campaign must be held, when the error is wider than the row."""
+
+
+def after(answer: Answer, *, attempts: int, max_attempts: int, now: datetime, chance: float) -> Next:
+    """`attempts`: definite answers so far, without this one; `chance` uniform in [0, 1)."""
+    match answer:
+        case Accepted(assessing=assessing):
+            return Next("accepted", State.ASSESSING if assessing else State.SENT, spends_attempt=True)
+        case Ambiguous():
+            return Next("unknown", State.UNKNOWN)
+        case NotSent():
+            return Next(
+                "not_sent", State.PENDING, at=now + _seconds(full_jitter(1, chance)), wait=THROTTLE_WAIT
+            )
+        case Withdrawn():
+            return Next("withdrawn", State.PENDING, at=now)
+        case Refused():
+            return _after_refusal(answer, attempts, max_attempts, now, chance)
+
+
+def _after_refusal(answer: Refused, attempts: int, max_attempts: int, now: datetime, chance: float) -> Next:
+    scope, code = answer.meaning.scope, answer.code
+    if scope in THROTTLES:
+        default = MAINTENANCE_WAIT if scope is Scope.MAINTENANCE else THROTTLE_WAIT
+        wait = answer.retry_after if answer.retry_after is not None else default
+        # Spread over a second beyond the silence, so that the rows refused together do not return together.
+        return Next("refused", State.PENDING, at=now + _seconds(wait + chance), code=code, wait=wait)
+    if scope in STOPS:
+        return Next("refused", State.PENDING, at=now + _seconds(chance), code=code, hold=hold_reason(answer))
+    spent = attempts + 1
+    if scope in (Scope.PAIR, Scope.TRANSIENT) and spent < max_attempts:
+        wait = pair_wait(attempts, chance) if scope is Scope.PAIR else full_jitter(spent, chance)
+        return Next("refused", State.PENDING, at=now + _seconds(wait), spends_attempt=True, code=code)
+    return Next("refused", State.FAILED, spends_attempt=True, code=code)
+
+
+def hold_reason(answer: Refused) -> str:
+    """The sentence that a held campaign shows: code, what happened, what to do."""
+    return f"{answer.code} {answer.meaning.title}. {answer.meaning.advice}"
+
+
+def _seconds(value: float) -> timedelta:
+    return timedelta(seconds=value)
