@@ -9,6 +9,11 @@ import asyncpg
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
+Executor: TypeAlias = (
+    "asyncpg.Pool[asyncpg.Record] | asyncpg.Connection[asyncpg.Record]"
+    " | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
+)
+"""Whatever runs one statement: a pool, or a connection inside a transaction."""
 
 COMMAND_SECONDS = 30.0
 CONNECT_SECONDS = 10.0

@@ -1,0 +1,96 @@
+"""What people want: numbers, rates, pauses, campaigns. Read as a whole when the control row's version moves."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from engine.postgres.pool import Executor
+
+VERSION = "SELECT version FROM control"
+
+NUMBERS = """
+SELECT number_id, id, display, account, token_ref, provider_limit, rate, ceiling, paused_at IS NOT NULL AS paused,
+       pause_reason, paused_by, waiting_until, waiting_reason
+  FROM number ORDER BY number_id
+"""
+
+CAMPAIGNS = """
+SELECT c.campaign_id, c.name, c.random_id, c.state, c.reason, c.template, c.language, c.body, c.priority, c.deadline,
+       c.max_attempts, c.try_budget, c.planned, c.started_at, c.finished_at,
+       ARRAY(SELECT number_id FROM campaign_number n WHERE n.campaign_id = c.campaign_id ORDER BY 1) AS numbers,
+       ARRAY(SELECT lane_id FROM lane l WHERE l.campaign_id = c.campaign_id AND l.hold IS NULL
+              ORDER BY l.deadline, l.lane_id) AS lanes
+  FROM campaign c
+ WHERE c.state NOT IN ('finished', 'cancelled') OR c.finished_at > now() - interval '1 day' OR EXISTS (
+       SELECT FROM lane l JOIN book b USING (lane_id)
+        WHERE l.campaign_id = c.campaign_id AND b.n <> 0 AND b.state IN ('p', 'c', 's', 'u', 'a'))
+ ORDER BY c.campaign_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number as people want it. Rates in messages per second."""
+
+    number_id: int
+    id: str
+    display: str
+    account: str
+    token_ref: str
+    limit: float
+    rate: float
+    ceiling: float | None
+    paused: bool
+    pause_reason: str | None
+    paused_by: str | None
+    waiting_until: datetime | None
+    waiting_reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """A campaign as it stands, with the lanes that nothing holds."""
+
+    campaign_id: int
+    name: str
+    random_id: str
+    state: str
+    reason: str | None
+    template: str
+    language: str
+    body: tuple[str, ...]
+    priority: int
+    deadline: datetime | None
+    max_attempts: int
+    try_budget: int | None
+    planned: int
+    started_at: datetime | None
+    finished_at: datetime | None
+    numbers: tuple[int, ...]
+    lanes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """Everything that an engine follows, as of one version."""
+
+    version: int
+    numbers: dict[int, Number]
+    campaigns: dict[int, Campaign]
+
+
+async def version(db: Executor) -> int:
+    """Grows with every act; 0.1 ms to read."""
+    return int(await db.fetchval(VERSION))
+
+
+async def read(db: Executor) -> Desired:
+    """All of it. The version is read first: an act in between is seen again at the next look."""
+    at = await version(db)
+    numbers = {row["number_id"]: Number(*row.values()) for row in await db.fetch(NUMBERS)}
+    campaigns = {}
+    for row in await db.fetch(CAMPAIGNS):
+        values = dict(row.items())
+        for key in ("body", "numbers", "lanes"):
+            values[key] = tuple(values[key])
+        campaigns[row["campaign_id"]] = Campaign(**values)
+    return Desired(at, numbers, campaigns)
