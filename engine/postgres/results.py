@@ -52,7 +52,8 @@ tallied AS (
   UNION ALL SELECT lane_id, 'K', 0, count(*) FROM v
              WHERE outcome = 'accepted' AND state IN ('p', 'c', 's', 'u', 'x', 'z', 'k') GROUP BY 1
   UNION ALL SELECT lane_id, 'R', code, count(*) FROM v WHERE outcome = 'refused' AND code IS NOT NULL GROUP BY 1, 3
-  UNION ALL SELECT lane_id, 'F', code, count(*) FROM v WHERE new = 'f' AND state <> 'f' AND code IS NOT NULL GROUP BY 1, 3
+  UNION ALL SELECT lane_id, 'F', code, count(*) FROM v
+             WHERE new = 'f' AND state <> 'f' AND code IS NOT NULL GROUP BY 1, 3
   UNION ALL SELECT lane_id, 'C', 0, count(*) FROM v
              WHERE outcome = 'accepted' AND NOT newest AND state IN ('t', 'a', 'd', 'r') GROUP BY 1)
 SELECT count(*) FROM recorded

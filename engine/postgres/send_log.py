@@ -36,7 +36,16 @@ async def append(db: Executor, batches: Sequence[Stamps]) -> None:
     """Keep the batches; one that is there already is left alone."""
     for b in batches:
         await db.execute(
-            APPEND, b.number_id, b.epoch, b"c", b.rate, b.limit, b.base_mono_us, b.base_db, b.err_us, list(b.us)
+            APPEND,
+            b.number_id,
+            b.epoch,
+            b"c",
+            b.rate,
+            b.limit,
+            b.base_mono_us,
+            b.base_db,
+            b.err_us,
+            list(b.us),
         )
 
 
