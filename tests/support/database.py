@@ -47,7 +47,7 @@ class TestServer:
     @contextmanager
     def database(self, template: str = TEMPLATE) -> Iterator[str]:
         """The URL of a database of its own, cloned from `template` and dropped with all its connections."""
-        name = f"test_{next(self._numbers)}"
+        name = f"test_{next(self._numbers)}"  # an identifier cannot be a parameter; it is ours
         self.run(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
         try:
             yield self.url_of(name)
