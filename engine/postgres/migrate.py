@@ -59,6 +59,7 @@ SELECT NOT EXISTS (SELECT FROM schema_migration WHERE version = $version) AS wan
 \if :wanted
 \echo applying $file
 $sql
+;
 INSERT INTO schema_migration (version, name, checksum) VALUES ($version, '$name', '$checksum');
 \endif
 COMMIT;
@@ -129,6 +130,8 @@ def load(directory: Path | None = None) -> list[Migration]:
                 f"{path} has the same number as {found[version].file}: renumber one of them."
             )
         found[version] = Migration(version, name, sql, hashlib.sha256(sql.encode()).hexdigest())
+    if not found:  # else every database would seem too new
+        raise MigrationError(f"{directory} holds no migration: reinstall tidegate.")
     return list(found.values())
 
 
@@ -222,5 +225,7 @@ async def _apply_next(connection: Connection, known: Sequence[Migration]) -> str
                 f"{following.file} failed and was rolled back ({error.sqlstate}: {error}): "
                 "correct the cause and run `tidegate migrate` again."
             ) from error
+        if not connection.is_in_transaction():
+            raise MigrationFailed(f"{following.file} holds a COMMIT or ROLLBACK of its own: take it out.")
         await connection.execute(RECORD, following.version, following.name, following.checksum)
         return following.file

@@ -1,9 +1,10 @@
 """Connections to Postgres: one pool per process, and errors that a person can act on."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TypeAlias
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
 
@@ -20,6 +21,7 @@ CONNECT_SECONDS = 10.0
 
 _SECRET_PARAMETERS = frozenset({"password", "sslpassword"})
 _UNREADABLE = "postgresql://…"
+_HOSTS = re.compile(r"((\[[0-9A-Fa-f:.%]*\]|[^\[\]:,]*)(:\d*)?)(,(\[[0-9A-Fa-f:.%]*\]|[^\[\]:,]*)(:\d*)?)*")
 _FAILURES = (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 
@@ -87,19 +89,20 @@ def masked(url: str) -> str:
     """`url` fit for a log: passwords replaced; all of it withheld when it cannot be read with certainty."""
     try:
         parts = urlsplit(url)
-        port = parts.port
     except ValueError:
         return _UNREADABLE
-    # A password with a bare / ? # or @ splits in the wrong place; its rest would pass for a path or a host.
-    if "@" in parts.path + parts.query + parts.fragment or "#" in url or parts.netloc.count("@") > 1:
+    login, at, hosts = parts.netloc.rpartition("@")
+    if parts.scheme not in {"postgresql", "postgres"} or _misread(parts) or not _HOSTS.fullmatch(hosts):
         return _UNREADABLE
-    login = ""
-    if "@" in parts.netloc:
-        login = (parts.username or "") + (":***" if parts.password else "") + "@"
-    host = parts.netloc.rpartition("@")[2] if port is None else f"{parts.hostname or ''}:{port}"
+    user, colon, _ = login.partition(":")
     pairs = parse_qsl(parts.query, keep_blank_values=True)
     query = urlencode([(k, "***" if k.lower() in _SECRET_PARAMETERS else v) for k, v in pairs], safe="/*")
-    return urlunsplit((parts.scheme, login + host, parts.path, query, ""))
+    return urlunsplit((parts.scheme, f"{user}{':***' if colon else ''}{at}{hosts}", parts.path, query, ""))
+
+
+def _misread(parts: SplitResult) -> bool:
+    """Whether a password with a bare / ? # or @ was split in the wrong place: its rest looks like a host."""
+    return bool(parts.fragment) or "@" in parts.path + parts.query or parts.netloc.count("@") > 1
 
 
 async def _keep(connection: Connection) -> None:
@@ -113,6 +116,8 @@ def _prepare(url: str, pgbouncer: bool) -> tuple[str, int]:
     try:
         parts = urlsplit(url)
         pairs = parse_qsl(parts.query, keep_blank_values=True)
+        if _misread(parts):
+            raise ValueError("a reserved character is not %-encoded")
     except ValueError as error:
         raise _unreachable(url, error) from None
     flags = [value for key, value in pairs if key == "pgbouncer"]
