@@ -81,10 +81,10 @@ async def _serve(port: int, scenario: Scenario, granted: Access, *, exit_with_st
 
 
 async def _listen(port: int, protocol: Callable[[], Connection]) -> asyncio.Server:
+    if not 0 <= port <= 65535:  # uvloop would take it modulo 65536
+        raise StartError(f"Port {port} does not exist; choose one from 0 (any free one) to 65535.")
     try:
         return await asyncio.get_running_loop().create_server(protocol, HOST, port, backlog=1024)
-    except OverflowError:
-        raise StartError(f"Port {port} does not exist; choose one from 0 (any free one) to 65535.") from None
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise StartError(
