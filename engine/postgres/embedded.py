@@ -132,8 +132,13 @@ def _launched(site: Site, settings: Mapping[str, str], deadline: float) -> bool:
     rival = postmaster.find(site) not in (None, process.pid) or "shared memory block" in said
     if rival and time.monotonic() < deadline:
         return False
-    ended = "did not start" if process.poll() is not None else "was still not ready when its time was up"
-    raise EmbeddedError(f"The embedded Postgres in {site.base} {ended}; its log ends: {said}")
+    raise EmbeddedError(f"The embedded Postgres in {site.base} {_end(process.poll())}; its log ends: {said}")
+
+
+def _end(returncode: int | None) -> str:
+    if returncode is None:
+        return "was still not ready when its time was up"
+    return f"was killed by signal {-returncode} as it started" if returncode < 0 else "did not start"
 
 
 def _await_ready(site: Site, alive: Callable[[], bool], deadline: float, silent_seconds: float) -> bool:

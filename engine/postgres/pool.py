@@ -82,7 +82,10 @@ async def connect(
     try:
         yield connection
     finally:
-        await connection.close(timeout=CONNECT_SECONDS)
+        try:
+            await connection.close(timeout=CONNECT_SECONDS)
+        except _FAILURES:  # already lost, which the block was told; its own error must not be hidden
+            connection.terminate()
 
 
 def masked(url: str) -> str:

@@ -146,13 +146,13 @@ def log_tail(site: Site) -> str:
 async def _connect(url: str) -> Answer:
     try:
         connection = await asyncpg.connect(url, timeout=5)
+        await connection.close()
     except asyncpg.CannotConnectNowError:
         return Answer.STARTING
     except asyncpg.TooManyConnectionsError:
         return Answer.READY
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
         return Answer.NONE
-    await connection.close()
     return Answer.READY
 
 

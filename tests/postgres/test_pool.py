@@ -142,6 +142,16 @@ def test_a_masked_url_shows_all_but_the_passwords(url: str, shown: str) -> None:
     assert masked(url) == shown
 
 
+async def test_losing_a_connection_hides_no_error_of_the_block(database_url: str) -> None:
+    async def lose_it_and_fail() -> None:
+        async with connect(database_url) as doomed, connect(database_url) as other:
+            await other.execute("SELECT pg_terminate_backend($1, 10000)", doomed.get_server_pid())
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await lose_it_and_fail()
+
+
 async def test_a_lost_connection_is_replaced_at_the_next_use(pool: Pool) -> None:
     async with pool.acquire() as doomed:
         pid = doomed.get_server_pid()
