@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import msgspec
@@ -37,6 +37,8 @@ def run(*, port: int, scenario: Path | None, exit_with_stdin: bool) -> int:
     code 2 with one sentence on stderr: the scenario cannot be used, or the port is taken.
     """
     try:
+        if exit_with_stdin:
+            _require_stdin()
         chosen = load(scenario) if scenario is not None else Scenario()
         granted = access(chosen, os.environ)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -58,7 +60,7 @@ async def _serve(port: int, scenario: Scenario, granted: Access, *, exit_with_st
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     if exit_with_stdin:
-        _watch_stdin(lambda: loop.call_soon_threadsafe(stop.set))
+        _watch_stdin(loop, stop)
     async with AsyncExitStack() as up:
         now_us = _now_us
         ledger = Ledger(time.time_ns() // 1000 - now_us(), salt=secrets.randbits(72))
@@ -98,14 +100,22 @@ def _abort_all(clients: set[Connection]) -> None:
         client.abort()
 
 
-def _watch_stdin(ended: Callable[[], object]) -> None:
-    """Call `ended` when stdin closes, as it does when the parent dies, however it died."""
+def _require_stdin() -> None:
+    try:
+        os.fstat(0)
+    except OSError:  # the event loop would get descriptor 0, and the watch would read from that
+        raise StartError("--exit-with-stdin needs an open stdin, and it is closed.") from None
+
+
+def _watch_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """Set `stop` when stdin ends, as it does when the parent dies, however it died."""
 
     def watch() -> None:
         # Not sys.stdin.read(): a thread blocked in it holds a lock that the interpreter needs to end.
         while os.read(0, 4096):
             pass
-        ended()
+        with suppress(RuntimeError):  # the loop has ended for another reason
+            loop.call_soon_threadsafe(stop.set)
 
     threading.Thread(target=watch, name="stdin", daemon=True).start()
 

@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, DecodeError, Meta, Struct, UnsetType, ValidationError, field
 from msgspec.json import Decoder
 from msgspec.structs import replace
+from pyreqwest.http import Url
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Duration = Annotated[float, Meta(ge=0)]
@@ -202,11 +203,7 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("`tokens` must not hold an empty text")
         if self.app_secret is not UNSET and not self.app_secret:
             raise ValueError("`app_secret` must not be empty")
-        if (
-            self.webhook is not UNSET
-            and not self.webhook.startswith(("http://", "https://"))
-            and self.webhook
-        ):
+        if self.webhook is not UNSET and not _can_be_posted_to(self.webhook):
             raise ValueError('`webhook` must be an http:// or https:// address, or "" for no webhooks')
 
     def __repr__(self) -> str:
@@ -281,9 +278,21 @@ def access(scenario: Scenario, environment: Mapping[str, str], before: Access | 
         webhook = (
             before.webhook if before else environment.get("TIDEGATE_SIMULATOR_WEBHOOK") or DEFAULT_WEBHOOK
         )
-    if webhook and not webhook.startswith(("http://", "https://")):
+    if not _can_be_posted_to(webhook):
         raise ScenarioError("TIDEGATE_SIMULATOR_WEBHOOK must be an http:// or https:// address.")
     return Access(tokens=tokens, app_secret=secret, webhook=webhook)
+
+
+def _can_be_posted_to(webhook: str) -> bool:
+    if not webhook:
+        return True  # no webhooks at all
+    try:
+        return Url(webhook).scheme in (
+            "http",
+            "https",
+        )  # asked of the client itself, so that it cannot disagree
+    except ValueError:
+        return False
 
 
 def without_access(scenario: Scenario) -> Scenario:

@@ -29,6 +29,8 @@ DEMO = Path(engine.simulator.__file__).with_name("demo.json")
         ({"latency": {"median_ms": 300, "p95_ms": 200}}, "p95_ms"),
         ({"statuses": {"sent_s": [2, 1]}}, "sent_s"),
         ({"webhook": "localhost:8080"}, "webhook"),
+        ({"webhook": "http://:80/webhook"}, "webhook"),
+        ({"webhook": "http://somewhere:99999/"}, "webhook"),
         ({"app_secret": ""}, "app_secret"),
         ({"tokens": [""]}, "tokens"),
     ],
