@@ -65,7 +65,13 @@ _PERMISSION = Meaning(
 )
 _ROW = Meaning(Scope.RECIPIENT, "A value of this message is not accepted", "Look at the row's parameters.")
 
+UNBUILT = -1
+"""Our own code, no answer of Meta's: the row's message could not be made."""
+
 MEANINGS: Mapping[int, Meaning] = {
+    UNBUILT: Meaning(
+        Scope.RECIPIENT, "The message could not be built from this row", "Compare --body with the file's columns."
+    ),
     # throughput
     130429: Meaning(
         Scope.NUMBER_THROUGHPUT,

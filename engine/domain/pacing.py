@@ -32,8 +32,8 @@ def lead_room(rate: float) -> int:
 
 
 def claim_ahead(rate: float) -> int:
-    """Rows to hold ready: a quarter of a second of work, and two at least."""
-    return max(2, math.ceil(rate * 0.25))
+    """Rows to hold ready: a quarter of a second of work, and one at least."""
+    return max(1, math.ceil(rate * 0.25))
 
 
 def in_flight_bound(rate: float, p95_latency: float) -> int:

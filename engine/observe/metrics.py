@@ -1,0 +1,155 @@
+"""Figures in memory: per-second rings and coarse histograms. Bounded, cheap to add to, read twice a second.
+
+Times are seconds of the engine's loop. All of it belongs to the engine's thread; screens see snapshots only.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from engine.domain.snapshot import SERIES_SECONDS, Percentiles
+
+_SLICE = 10.0
+_SLICES = 6
+_SMALLEST = 1e-4
+_PER_OCTAVE = 8
+_BUCKETS = 22 * _PER_OCTAVE  # 0.1 ms to 419 s
+
+
+class Ring:
+    """One figure per second, the newest SERIES_SECONDS of them."""
+
+    def __init__(self) -> None:
+        self._values = [0.0] * SERIES_SECONDS
+        self._second = 0
+
+    def add(self, now: float, value: float = 1.0) -> None:
+        """Add to the second in which `now` lies."""
+        self._advance(int(now))
+        self._values[int(now) % SERIES_SECONDS] += value
+
+    def put(self, now: float, value: float) -> None:
+        """Set the second in which `now` lies."""
+        self._advance(int(now))
+        self._values[int(now) % SERIES_SECONDS] = value
+
+    def last(self, now: float, count: int) -> tuple[float, ...]:
+        """The `count` whole seconds before the running one, oldest first."""
+        self._advance(int(now))
+        end = int(now)
+        return tuple(self._values[second % SERIES_SECONDS] for second in range(end - count, end))
+
+    def mean(self, now: float, count: int) -> float:
+        """Per second, over the last `count` whole seconds."""
+        return sum(self.last(now, count)) / count
+
+    def _advance(self, second: int) -> None:
+        if second <= self._second:
+            return
+        for stale in range(max(self._second + 1, second - SERIES_SECONDS + 1), second + 1):
+            self._values[stale % SERIES_SECONDS] = 0.0
+        self._second = second
+
+
+class Histogram:
+    """A duration's distribution over the last minute, in buckets of 9 % width (so percentiles are within 9 %)."""
+
+    def __init__(self) -> None:
+        self._slices = [[0] * _BUCKETS for _ in range(_SLICES)]
+        self._at = 0
+
+    def add(self, now: float, seconds: float) -> None:
+        """One sample."""
+        self._turn(now)
+        bucket = int(math.log2(max(seconds, _SMALLEST) / _SMALLEST) * _PER_OCTAVE)
+        self._slices[self._at % _SLICES][min(bucket, _BUCKETS - 1)] += 1
+
+    def percentiles(self, now: float) -> Percentiles | None:
+        """p50, p95, p99 of the last minute; None without a sample."""
+        self._turn(now)
+        counts = [sum(column) for column in zip(*self._slices, strict=True)]
+        total = sum(counts)
+        if not total:
+            return None
+        p50, p95, p99 = _quantiles(counts, total, (0.50, 0.95, 0.99))
+        return Percentiles(p50, p95, p99, total)
+
+    def _turn(self, now: float) -> None:
+        at = int(now / _SLICE)
+        for index in range(max(self._at + 1, at - _SLICES + 1), at + 1):
+            self._slices[index % _SLICES] = [0] * _BUCKETS
+        self._at = max(self._at, at)
+
+
+def _quantiles(counts: list[int], total: int, shares: tuple[float, ...]) -> Iterator[float]:
+    for share in shares:
+        wanted, seen = share * total, 0
+        for bucket, count in enumerate(counts):
+            seen += count
+            if seen >= wanted:
+                yield _SMALLEST * 2 ** ((bucket + 0.5) / _PER_OCTAVE)
+                break
+
+
+class CodeCounts:
+    """Refusals by code over five minutes, in ten slots of 30 s."""
+
+    SLOT = 30.0
+    SLOTS = 10
+
+    def __init__(self) -> None:
+        self._slots: dict[int, dict[int, int]] = {}
+
+    def add(self, now: float, code: int) -> None:
+        """One refusal."""
+        slot = int(now / self.SLOT)
+        counts = self._slots.setdefault(slot, {})
+        counts[code] = counts.get(code, 0) + 1
+        for old in [s for s in self._slots if s <= slot - self.SLOTS]:
+            del self._slots[old]
+
+    def trends(self, now: float) -> dict[int, tuple[int, ...]]:
+        """For each code its counts per slot, oldest first."""
+        newest = int(now / self.SLOT)
+        slots = [self._slots.get(s, {}) for s in range(newest - self.SLOTS + 1, newest + 1)]
+        codes = sorted({code for slot in slots for code in slot})
+        return {code: tuple(slot.get(code, 0) for slot in slots) for code in codes}
+
+
+@dataclass(slots=True)
+class NumberFigures:
+    """What one number did."""
+
+    accepted: Ring = field(default_factory=Ring)
+    tries: Ring = field(default_factory=Ring)
+    refused: Ring = field(default_factory=Ring)
+    token_wait: Histogram = field(default_factory=Histogram)
+    latency: Histogram = field(default_factory=Histogram)
+    codes: CodeCounts = field(default_factory=CodeCounts)
+    last_accepted: float | None = None
+    waits: dict[str, float] = field(default_factory=dict)
+    """Seconds that the pacer spent waiting for each thing since the last look; halved at each look."""
+
+    def waited(self, reason: str, seconds: float) -> None:
+        """The pacer waited for this."""
+        self.waits[reason] = self.waits.get(reason, 0.0) + seconds
+
+    def bound_by(self) -> str:
+        """What it waited for most, of late."""
+        most = max(self.waits, key=lambda r: self.waits[r], default="rows")
+        for reason in self.waits:
+            self.waits[reason] /= 2
+        return most
+
+
+@dataclass(slots=True)
+class NodeFigures:
+    """What the node's shared parts did."""
+
+    numbers: dict[int, NumberFigures] = field(default_factory=dict)
+    claim_time: Histogram = field(default_factory=Histogram)
+    commit_time: Histogram = field(default_factory=Histogram)
+
+    def number(self, number_id: int) -> NumberFigures:
+        """The figures of one number; they outlive its ownership."""
+        return self.numbers.setdefault(number_id, NumberFigures())

@@ -1,0 +1,199 @@
+"""Which numbers this node may send from: takes leases, renews them at a third of their length, gives them up.
+
+A pipeline exists exactly while its lease is held. What a predecessor sent in the last window is counted on: after
+a clean release by its own stamps, after a crash by waiting a window out.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import UUID, uuid4
+
+import structlog
+
+from engine.clock import boottime
+from engine.domain.lease import Seen, abandoned, deadline, watch
+from engine.domain.pacing import WINDOW
+from engine.postgres import claims, leases
+from engine.postgres.claims import Permission
+from engine.postgres.desired import Number
+from engine.postgres.faults import DATABASE_FAULTS
+from engine.postgres.leases import LeaseRow
+from engine.postgres.pool import Pool
+from engine.sending.pipeline import Pipeline, Shared
+
+LOOK = 0.5
+"""Seconds between looks at leases that others hold."""
+
+AFTER_CRASH = WINDOW + 0.05
+"""Seconds from taking over a dead owner's number to the first send: its last second has passed by then."""
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Owned:
+    """A number in this node's hands, and the task that works it."""
+
+    pipeline: Pipeline
+    task: asyncio.Task[None]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Who holds the leases. Two nodes by the same name are two nodes: the id is random."""
+
+    name: str
+    lease: float
+    advertise: str | None = None
+    id: UUID = field(default_factory=uuid4)
+
+
+class Ownership:
+    """The leases of one node and the pipelines under them."""
+
+    def __init__(
+        self, shared: Shared, node: Node, numbers: Callable[[], dict[int, Number]], db: Pool
+    ) -> None:
+        self.owned: dict[int, Owned] = {}
+        self.rows: dict[int, LeaseRow] = {}
+        """All leases as last read, also those of others."""
+        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Gets the exception of a pipeline that died: the node must not live on by half."""
+        self._shared = shared
+        self._node = node
+        self._numbers = numbers
+        self._db = db
+        self._seen: dict[int, Seen] = {}
+        self._renewed_at = float("-inf")
+        self._rescues: set[asyncio.Task[None]] = set()
+
+    def pipelines(self) -> list[Pipeline]:
+        """Of all owned numbers."""
+        return [owned.pipeline for owned in self.owned.values()]
+
+    async def run(self) -> None:
+        """Hold and take for ever."""
+        while True:
+            try:
+                await self._shared.clock.sample(self._db)
+                if boottime() - self._renewed_at >= self._node.lease / 3:
+                    await self._renew()
+                self.rows = await leases.read(self._db)
+                await self._drop_removed()
+                await self._take_free()
+            except DATABASE_FAULTS as error:
+                log.warning("leases wait for the database", error=type(error).__name__)
+            await self._drop_expired()
+            await asyncio.sleep(min(LOOK, self._node.lease / 6))
+
+    async def release(self) -> None:
+        """Hand over every number; its pipeline has been stopped and is drained."""
+        for owned in self.owned.values():
+            pipeline = owned.pipeline
+            permission = pipeline.permission
+            await leases.release(self._db, permission.number_id, permission.token, pipeline.recent_us())
+        self.owned.clear()
+
+    async def _renew(self) -> None:
+        asked_at = boottime()
+        tokens = [owned.pipeline.permission.token for owned in self.owned.values()]
+        kept = await leases.renew(self._db, tokens, self._node.lease) if tokens else set()
+        self._renewed_at = asked_at
+        for number_id, owned in self.owned.items():
+            if number_id in kept:
+                owned.pipeline.lease_until = deadline(asked_at, self._node.lease)
+            else:
+                owned.pipeline.lease_until = 0.0
+
+    async def _take_free(self) -> None:
+        now = boottime()
+        for number in self._numbers().values():
+            if number.number_id in self.owned:
+                continue
+            row = self.rows.get(number.number_id)
+            if row is None or row.released:
+                await self._take(number, row)
+                continue
+            seen = self._seen[number.number_id] = watch(
+                self._seen.get(number.number_id), row.token, row.renew_seq, now
+            )
+            if abandoned(seen, now, self._node.lease):
+                await self._take(number, row)
+
+    async def _take(self, number: Number, row: LeaseRow | None) -> None:
+        time = asyncio.get_running_loop().time
+        ages = await leases.predecessor_sends(self._db, number.number_id, row.token) if row else []
+        counted_at = time()
+        asked_at, token = boottime(), uuid4()
+        epoch = await leases.take(
+            self._db,
+            number.number_id,
+            owner=self._node.id,
+            node=self._node.name,
+            token=token,
+            seconds=self._node.lease,
+            advertise=self._node.advertise,
+            instead_of=row,
+        )
+        if epoch is None:
+            return
+        permission = Permission(number.number_id, token, epoch)
+        pipeline = Pipeline(self._shared, number, permission, deadline(asked_at, self._node.lease))
+        if ages is None:
+            pipeline.open_at(time() + AFTER_CRASH, [])
+        else:
+            pipeline.open_at(time(), [counted_at - age for age in ages if age < WINDOW])
+        self._seen.pop(number.number_id, None)
+        log.info("number taken", number=number.id, epoch=epoch, after="crash" if ages is None else "release")
+        self._work(number.number_id, pipeline)
+
+    def _work(self, number_id: int, pipeline: Pipeline) -> None:
+        task = asyncio.create_task(pipeline.run(), name=f"number {pipeline.number.id}")
+        task.add_done_callback(self._ended)
+        self.owned[number_id] = Owned(pipeline, task)
+        rescue = asyncio.create_task(self._rescue(pipeline))
+        self._rescues.add(rescue)
+        rescue.add_done_callback(self._rescues.discard)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None and not self.failure.done():
+            self.failure.set_exception(task.exception() or RuntimeError(task.get_name()))
+
+    async def _rescue(self, pipeline: Pipeline) -> None:
+        """What an earlier owner left in flight is settled, and looked for again while we hold the number: a mark
+        of the old owner that was under way commits at the latest before our own first one."""
+        delay = AFTER_CRASH
+        while boottime() < pipeline.lease_until:
+            await asyncio.sleep(delay)
+            try:
+                freed, doubted = await claims.rescue(self._db, pipeline.permission)
+            except DATABASE_FAULTS:
+                continue
+            if freed or doubted:
+                log.warning("rescued", number=pipeline.number.id, freed=freed, doubted=doubted)
+            delay = 5.0
+
+    async def _drop_expired(self) -> None:
+        now = boottime()
+        for number_id, owned in list(self.owned.items()):
+            if now >= owned.pipeline.lease_until:
+                log.warning("lease lost", number=owned.pipeline.number.id)
+                await self._give_up(number_id)
+
+    async def _drop_removed(self) -> None:
+        for number_id in set(self.owned) - set(self._numbers()):
+            await self._give_up(number_id)
+
+    async def _give_up(self, number_id: int) -> None:
+        owned = self.owned.pop(number_id)
+        await halt([owned])
+
+
+async def halt(owned: list[Owned]) -> None:
+    """Stop the loops of these numbers and take back what has not left; open requests go on by themselves."""
+    for one in owned:
+        one.pipeline.stopping()
+        one.task.cancel()
+    await asyncio.gather(*(one.task for one in owned), return_exceptions=True)
+    await asyncio.gather(*(one.pipeline.stop() for one in owned))
