@@ -1,0 +1,157 @@
+"""The inbox of webhook bodies: stored before they are acknowledged, applied later, trimmed by the day."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import asyncpg
+
+from engine.postgres.pool import Executor, Pool
+
+TROUBLE = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+"""What a database that is away, slow, full or restarting looks like here. (TimeoutError is an OSError.)"""
+
+REFUSED = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, ValueError)
+"""What one impossible value looks like: trying the same again cannot help. Look for these first."""
+
+SLOTS = 9
+LONGEST_DAYS = 6
+BACKLOG_COUNTED = 100_000
+
+# The day is the database's, so that every receiver agrees on the slot.
+STORE = """
+WITH stored AS (
+  INSERT INTO inbox (slot, body)
+  SELECT floor(extract(epoch FROM now()) / 86400)::int % 9, body FROM unnest($1::bytea[]) AS body
+  RETURNING id, slot, received_at)
+INSERT INTO inbox_work (id, slot, received_at) SELECT id, slot, received_at FROM stored
+"""
+
+# A scalar subquery, not a join: it can only be a look into one slot by primary key.
+TAKE = """
+WITH work AS MATERIALIZED (
+  SELECT id, slot, received_at FROM inbox_work ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED),
+gone AS (DELETE FROM inbox_work WHERE id = ANY(ARRAY(SELECT id FROM work)))
+SELECT w.id, w.received_at, (SELECT body FROM inbox i WHERE i.slot = w.slot AND i.id = w.id) AS body FROM work w
+ ORDER BY w.id
+"""
+
+DROP = "DELETE FROM inbox_work WHERE id = $1"
+
+# The count stops where it no longer matters how many there are.
+BACKLOG = """
+SELECT (SELECT count(*) FROM (SELECT 1 FROM inbox_work LIMIT $1) counted) AS bodies,
+       (SELECT extract(epoch FROM clock_timestamp() - received_at)::float8
+          FROM inbox_work ORDER BY id LIMIT 1) AS oldest
+"""
+
+# Sorted, so that two batches cannot wait for each other; not rewritten for less than a second.
+SEEN = """
+INSERT INTO webhook_seen AS s (number, at)
+SELECT number, at FROM unnest($1::text[], $2::timestamptz[]) AS u(number, at) ORDER BY number
+ON CONFLICT (number) DO UPDATE SET at = excluded.at WHERE s.at < excluded.at - interval '1 second'
+"""
+
+TODAY = "SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int"
+FILLED = "SELECT EXISTS (SELECT FROM inbox WHERE slot = $1)"
+WAITING = "SELECT EXISTS (SELECT FROM inbox_work WHERE slot = $1)"
+LOCK_TIMEOUT = "SET LOCAL lock_timeout = '200ms'"
+EMPTY = (
+    "TRUNCATE inbox_0",
+    "TRUNCATE inbox_1",
+    "TRUNCATE inbox_2",
+    "TRUNCATE inbox_3",
+    "TRUNCATE inbox_4",
+    "TRUNCATE inbox_5",
+    "TRUNCATE inbox_6",
+    "TRUNCATE inbox_7",
+    "TRUNCATE inbox_8",
+)
+
+# Safe: what a crash takes back is the deletion of work together with what it did.
+LAZY_COMMIT = "SET LOCAL synchronous_commit = off"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A body taken from the work list. `body` is None when its slot was trimmed away."""
+
+    id: int
+    received_at: datetime
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Bodies that are stored and not applied yet (counted up to BACKLOG_COUNTED), and the oldest one's age in s."""
+
+    bodies: int
+    oldest: float
+
+
+async def store(db: Executor, bodies: Sequence[bytes]) -> None:
+    """Store bodies durably, all or none, in one statement."""
+    await db.execute(STORE, list(bodies))
+
+
+async def take(db: Executor, most: int) -> list[Stored]:
+    """The oldest bodies that nobody else has in hand, off the work list when the caller's transaction commits."""
+    await db.execute(LAZY_COMMIT)
+    return [Stored(*row) for row in await db.fetch(TAKE, most)]
+
+
+async def drop(db: Executor, body: int) -> None:
+    """Take a body off the work list without applying it. It stays in the inbox as it came."""
+    await db.execute(DROP, body)
+
+
+async def backlog(db: Executor) -> Backlog:
+    """How far applying is behind."""
+    row = await db.fetchrow(BACKLOG, BACKLOG_COUNTED)
+    assert row is not None  # it has no FROM
+    return Backlog(row["bodies"], row["oldest"] or 0.0)
+
+
+async def seen(db: Executor, numbers: Mapping[str, datetime]) -> None:
+    """Note when the latest status of each number (Meta's phone number id) was received."""
+    if numbers:
+        await db.execute(SEEN, list(numbers), list(numbers.values()))
+
+
+async def trim(pool: Pool, keep_days: int = LONGEST_DAYS) -> list[int]:
+    """Empty the slots of which nothing was received in the last `keep_days` (1 to 6) times 24 h; which ones.
+
+    A slot with work left is kept, and one that is in use right now is left for the next time. Today's slot is
+    never touched, nor tomorrow's (it was last used eight days ago, so it grows by one day at most): midnight
+    may pass while we wait for its lock.
+    """
+    if not 1 <= keep_days <= LONGEST_DAYS:
+        raise ValueError(f"The inbox keeps 1 to {LONGEST_DAYS} days, not {keep_days}.")
+    today = int(await pool.fetchval(TODAY))
+    ages = range(keep_days + 1, SLOTS - 1)
+    return [slot for slot in ((today - age) % SLOTS for age in ages) if await _empty(pool, slot)]
+
+
+async def _empty(pool: Pool, slot: int) -> bool:
+    """Whether the slot was emptied. The truncation comes first, so that nothing can arrive after the check."""
+    if not await pool.fetchval(FILLED, slot):
+        return False
+    async with pool.acquire() as connection:
+        transaction = connection.transaction()
+        await transaction.start()
+        try:
+            await connection.execute(LOCK_TIMEOUT)
+            await connection.execute(EMPTY[slot])
+            today = int(await connection.fetchval(TODAY))
+            kept = slot in (today % SLOTS, (today + 1) % SLOTS) or await connection.fetchval(WAITING, slot)
+        except asyncpg.LockNotAvailableError:
+            await transaction.rollback()
+            return False
+        except BaseException:
+            await transaction.rollback()
+            raise
+        if kept:
+            await transaction.rollback()
+        else:
+            await transaction.commit()
+        return not kept
