@@ -1,0 +1,45 @@
+"""Every operator action, once: the CLI, the console and the engine itself all come through here.
+
+    done = await Commands(pool, author="ana@10.1.2.3", origin="cli").pause_number("106540352242922", "quality")
+    done.text      # "Number 106540352242922 is paused."
+
+An act is one transaction: it changes the rows, is journalled, and raises control.version, so that every engine
+sees it within half a second. What is not allowed raises Refused, whose text is one sentence for a person; a
+refusal is journalled too. Doing what is done already is no error: `Done.already`.
+"""
+
+from engine.commands.act import Done, Refused
+from engine.commands.campaign import CampaignCommands
+from engine.commands.everything import EverythingCommands
+from engine.commands.number import NumberCommands
+from engine.commands.reconcile import ReconcileCommands
+from engine.domain import act as acts
+
+__all__ = ["Commands", "Done", "Refused"]
+
+
+class Commands(NumberCommands, CampaignCommands, EverythingCommands, ReconcileCommands):
+    """All acts of one author from one origin (cli, console, engine)."""
+
+    async def carry_out(self, act: acts.Act) -> Done:
+        """Do what an act of a screen says. Raises Refused, also for acts that are the engine's own affair."""
+        match act:
+            case acts.PauseNumber(number, reason):
+                return await self.pause_number(number, reason)
+            case acts.ResumeNumber(number):
+                return await self.resume_number(number)
+            case acts.SetRate(number, rate):
+                return await self.set_rate(number, rate)
+            case acts.PauseAll(reason):
+                return await self.pause_all(reason)
+            case acts.ResumeAll():
+                return await self.resume_all()
+            case acts.StartCampaign(campaign):
+                return await self.start_campaign(campaign)
+            case acts.PauseCampaign(campaign, reason):
+                return await self.pause_campaign(campaign, reason)
+            case acts.ResumeCampaign(campaign):
+                return await self.resume_campaign(campaign)
+            case acts.CancelCampaign(campaign, reason):
+                return await self.cancel_campaign(campaign, reason)
+        raise Refused(f"{type(act).__name__} is carried out by the engine, not through the database.")

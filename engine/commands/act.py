@@ -1,0 +1,70 @@
+"""What all acts share: one transaction, one line in the journal, one sentence back."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from engine.pause_file import PauseFiles
+from engine.postgres import journal
+from engine.postgres.journal import Entry
+from engine.postgres.pool import Connection, Pool
+
+
+class Refused(Exception):
+    """The act is not allowed, and nothing was changed. The message is one sentence: what and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """An act that was carried out, or that had been already. `warnings`: sentences a person should read."""
+
+    text: str
+    already: bool = False
+    before: str | None = None
+    after: str | None = None
+    warnings: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, object]:
+        """For `--json`."""
+        return {
+            "done": self.text,
+            "already": self.already,
+            "before": self.before,
+            "after": self.after,
+            "warnings": list(self.warnings),
+        }
+
+
+class Acts:
+    """The common ground of the groups of commands."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        author: str,
+        origin: str,
+        pauses: PauseFiles | None = None,
+        unknown_floor: float = 0.0,
+    ) -> None:
+        """`pauses`: this machine's directory of kept pauses. `unknown_floor`: see Config.unknown_floor."""
+        self._pool = pool
+        self._author = author
+        self._origin = origin
+        self._pauses = pauses
+        self._unknown_floor = unknown_floor
+
+    @asynccontextmanager
+    async def _act(
+        self, act: str, target: str, reason: str | None = None
+    ) -> AsyncIterator[tuple[Connection, Entry]]:
+        """A transaction that ends with its line in the journal; a refusal rolls it back and leaves a line, too."""
+        entry = Entry(self._author, self._origin, act, target, reason)
+        try:
+            async with self._pool.acquire() as db, db.transaction():
+                yield db, entry  # type: ignore[misc]  # the pool's proxy has all of a connection's methods
+                await journal.write(db, entry)
+        except Refused as refused:
+            entry.result = f"refused: {refused}"
+            await journal.note(self._pool, entry)
+            raise

@@ -1,0 +1,211 @@
+"""Campaigns as people keep them: created, started, paused, cancelled; and how they stand now."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from engine.domain.recipient import State
+from engine.postgres.books import Tallies
+from engine.postgres.pool import Executor, Pool
+
+CREATE = """
+INSERT INTO campaign (name, random_id, template, language, category, body, priority, deadline, unknown_policy,
+                      unknown_after, max_attempts, try_budget, max_failed)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+ON CONFLICT (name) DO NOTHING RETURNING campaign_id
+"""
+
+LINK = """
+INSERT INTO campaign_number (campaign_id, number_id)
+SELECT $1, number_id FROM number WHERE id = ANY($2) ORDER BY number_id
+RETURNING (SELECT id FROM number n WHERE n.number_id = campaign_number.number_id)
+"""
+
+STATE = "SELECT campaign_id, state, reason, planned, pause_all FROM campaign WHERE name = $1"
+
+# Guarded by the state it leaves: of two starts one moves the row, the other finds it moved.
+MOVE = """
+UPDATE campaign SET state = $3, reason = $4, pause_all = false,
+       started_at = CASE WHEN $3 = 'running' THEN coalesce(started_at, clock_timestamp()) ELSE started_at END
+ WHERE name = $1 AND state = ANY($2) AND (planned > 0 OR $3 <> 'running')
+RETURNING campaign_id
+"""
+
+LANES = "SELECT lane_id FROM lane WHERE campaign_id = $1 ORDER BY lane_id"
+
+# Locked in id order; the page itself is taken in the index's order, without a sort of all that is pending.
+CANCEL_PENDING = """
+WITH k AS MATERIALIZED (
+  SELECT id, lane_id FROM recipient
+   WHERE id = ANY(ARRAY(SELECT id FROM recipient WHERE lane_id = $1 AND next_attempt_at IS NOT NULL
+                         ORDER BY next_attempt_at, id LIMIT $2))
+     AND next_attempt_at IS NOT NULL
+   ORDER BY id FOR UPDATE),
+moved AS (
+  UPDATE recipient SET state = 'k', next_attempt_at = NULL, code = NULL, resend = false, moved_at = now()
+   WHERE id = ANY(ARRAY(SELECT id FROM k))),
+booked AS (
+  INSERT INTO book_delta (lane_id, f, t, n) SELECT lane_id, 'p', 'k', count(*) FROM k GROUP BY lane_id)
+SELECT count(*) FROM k
+"""
+
+CANCEL_CLAIMED = """
+WITH k AS MATERIALIZED (
+  SELECT id, lane_id FROM recipient
+   WHERE in_flight = $1 AND id > $2 AND lane_id = ANY($3) AND state = 'c'
+   ORDER BY in_flight, id LIMIT $4 FOR UPDATE),
+moved AS (
+  UPDATE recipient SET state = 'k', in_flight = NULL, code = NULL, resend = false, moved_at = now()
+   WHERE id = ANY(ARRAY(SELECT id FROM k))),
+booked AS (
+  INSERT INTO book_delta (lane_id, f, t, n) SELECT lane_id, 'c', 'k', count(*) FROM k GROUP BY lane_id)
+SELECT count(*) AS n, max(id) AS last FROM k
+"""
+
+NUMBERS_OF = "SELECT number_id FROM campaign_number WHERE campaign_id = $1 ORDER BY 1"
+
+CANCELLED_OPEN = """
+SELECT DISTINCT c.campaign_id FROM campaign c JOIN lane l USING (campaign_id)
+ WHERE c.state = 'cancelled' AND EXISTS (
+   SELECT FROM recipient r WHERE r.lane_id = l.lane_id AND r.next_attempt_at IS NOT NULL)
+"""
+
+VIEW = """
+SELECT c.campaign_id, c.name, c.state, c.reason, c.planned, c.template, c.language, c.priority, c.deadline,
+       c.unknown_policy, c.started_at, c.finished_at,
+       ARRAY(SELECT n.id FROM campaign_number u JOIN number n USING (number_id)
+              WHERE u.campaign_id = c.campaign_id ORDER BY n.number_id) AS numbers,
+       (SELECT coalesce(sum(coalesce(n.ceiling, n.rate)), 0) FROM campaign_number u JOIN number n USING (number_id)
+         WHERE u.campaign_id = c.campaign_id AND n.paused_at IS NULL) AS rate
+  FROM campaign c
+ WHERE $1::text IS NULL OR c.name = $1
+ ORDER BY c.campaign_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A campaign to be. `max_failed` 0..1, `unknown_after` in seconds, `try_budget` None: three per row."""
+
+    name: str
+    numbers: tuple[str, ...]
+    template: str
+    language: str
+    body: tuple[str, ...] = ()
+    category: str = "utility"
+    priority: int = 0
+    deadline: datetime | None = None
+    unknown_policy: str = "hold"
+    unknown_after: float = 1800.0
+    max_attempts: int = 8
+    try_budget: int | None = None
+    max_failed: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What an act needs to know of a campaign."""
+
+    campaign_id: int
+    state: str
+    reason: str | None
+    planned: int
+    pause_all: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignRow:
+    """One campaign with its settings. `rate`: messages/s that its numbers may send together now."""
+
+    campaign_id: int
+    name: str
+    state: str
+    reason: str | None
+    planned: int
+    template: str
+    language: str
+    priority: int
+    deadline: datetime | None
+    unknown_policy: str
+    started_at: datetime | None
+    finished_at: datetime | None
+    numbers: tuple[str, ...]
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignReport:
+    """A campaign and its books, all of one moment."""
+
+    campaign: CampaignRow
+    counts: dict[State, int]
+    tallies: Tallies
+
+
+async def create(db: Executor, draft: Draft, random_id: str) -> int | None:
+    """The new campaign_id, or None when the name is taken."""
+    campaign_id: int | None = await db.fetchval(
+        CREATE, draft.name, random_id, draft.template, draft.language, draft.category, list(draft.body),
+        draft.priority, draft.deadline, draft.unknown_policy, timedelta(seconds=draft.unknown_after),
+        draft.max_attempts, draft.try_budget, draft.max_failed,
+    )  # fmt: skip
+    return campaign_id
+
+
+async def link(db: Executor, campaign_id: int, numbers: Sequence[str]) -> set[str]:
+    """Which of the numbers exist and are linked now."""
+    return {row["id"] for row in await db.fetch(LINK, campaign_id, list(numbers))}
+
+
+async def standing(db: Executor, name: str) -> Standing | None:
+    """The campaign as it stands, unlocked."""
+    row = await db.fetchrow(STATE, name)
+    return Standing(*row) if row else None
+
+
+async def move(db: Executor, name: str, leaves: Sequence[str], state: str, reason: str | None) -> int | None:
+    """Set the state if it is one of `leaves`; the campaign_id, or None when nothing moved.
+
+    An empty campaign never becomes running.
+    """
+    moved: int | None = await db.fetchval(MOVE, name, list(leaves), state, reason)
+    return moved
+
+
+async def cancel_rows(pool: Pool, campaign_id: int, page: int = 2000) -> int:
+    """Pending and claimed rows become cancelled, a page a transaction; returns how many. Safe to repeat.
+
+    Every locked row is pending or claimed when it moves. Rows that return from their owner while this runs
+    are caught by another pass, here or in the standing job.
+    """
+    lanes = [row["lane_id"] for row in await pool.fetch(LANES, campaign_id)]
+    numbers = [row["number_id"] for row in await pool.fetch(NUMBERS_OF, campaign_id)]
+    total = 0
+    while True:
+        moved = 0
+        for lane in lanes:
+            while taken := await pool.fetchval(CANCEL_PENDING, lane, page):
+                moved += taken
+        for number_id in numbers:
+            last = 0
+            while (row := await pool.fetchrow(CANCEL_CLAIMED, number_id, last, lanes, page)) and row["n"]:
+                moved, last = moved + row["n"], row["last"]
+        total += moved
+        if not moved:
+            return total
+
+
+async def sweep_cancelled(pool: Pool) -> int:
+    """A standing job: rows that came back to pending after their campaign was cancelled."""
+    rows = await pool.fetch(CANCELLED_OPEN)
+    return sum([await cancel_rows(pool, row["campaign_id"]) for row in rows])
+
+
+async def view(db: Executor, name: str | None = None) -> list[CampaignRow]:
+    """All campaigns, or one."""
+    found = []
+    for row in await db.fetch(VIEW, name):
+        values = dict(row.items())
+        values["numbers"] = tuple(values["numbers"])
+        found.append(CampaignRow(**values))
+    return found
