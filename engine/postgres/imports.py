@@ -1,0 +1,258 @@
+"""An audience into a campaign: COPY into a staging table, fold, insert, book; all of it one transaction.
+
+The campaign's own row is locked only by the last statements: an import of millions takes minutes, and a person
+who pauses that campaign meanwhile must not wait for it. Imports of one campaign follow each other by an advisory
+lock of the transaction, which is safe behind pgbouncer.
+"""
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import cast
+
+import asyncpg
+import msgspec
+
+from engine.postgres import journal
+from engine.postgres.faults import DATABASE_FAULTS
+from engine.postgres.pool import Connection, Executor
+
+STATEMENT_SECONDS = 3_600.0  # for millions of rows; the pool's own limit is for statements of milliseconds
+ENDED = frozenset({"finished", "cancelled"})
+
+TARGET = "SELECT campaign_id, state, body FROM campaign WHERE name = $1"
+
+STAGE = """
+CREATE TEMP TABLE audience_staged (
+  line int NOT NULL, phone text COLLATE "C" NOT NULL, country text NOT NULL, params jsonb NOT NULL) ON COMMIT DROP;
+CREATE TEMP TABLE audience_folded (line int PRIMARY KEY, into_line int NOT NULL) ON COMMIT DROP;
+CREATE TEMP TABLE audience_new (
+  id bigint NOT NULL, line int NOT NULL, phone text NOT NULL, country text NOT NULL, params jsonb NOT NULL
+) ON COMMIT DROP;
+SET LOCAL work_mem = '64MB'
+"""
+
+# One import of a campaign at a time: two that meet the same people in another order would deadlock.
+TAKE_TURNS = "SELECT pg_advisory_xact_lock(1413826373, $1)"  # 'TGIE': only imports use this class
+
+FOLD = """
+WITH folded AS (
+  INSERT INTO audience_folded
+  SELECT line, into_line FROM (
+    SELECT line, min(line) OVER (PARTITION BY phone) AS into_line FROM audience_staged) s
+   WHERE line <> into_line
+  RETURNING 1)
+SELECT count(*) FROM folded
+"""
+
+FOLDS = "SELECT line, into_line FROM audience_folded ORDER BY line LIMIT $1"
+
+# Ids ascend in the file's order, which is therefore the order of sending. They come from the column's own
+# sequence, drawn over a sorted subquery; a RETURNING could not say which line got which id.
+NEW = """
+WITH new AS (
+  INSERT INTO audience_new
+  SELECT nextval(pg_get_serial_sequence('recipient', 'id')), f.* FROM (
+    SELECT s.line, s.phone, s.country, s.params FROM audience_staged s
+     WHERE NOT EXISTS (SELECT FROM audience_folded d WHERE d.line = s.line)
+       AND NOT EXISTS (SELECT FROM recipient_data r WHERE r.campaign_id = $1 AND r.phone = s.phone)
+     ORDER BY s.line) f
+  RETURNING 1)
+SELECT count(*) FROM new
+"""
+
+LANES = """
+INSERT INTO lane (campaign_id, country)
+SELECT DISTINCT $1::int, country FROM audience_new ORDER BY country
+ON CONFLICT DO NOTHING
+"""
+
+KEEP_DATA = """
+INSERT INTO recipient_data (id, campaign_id, phone, params, line)
+SELECT id, $1, phone, params, line FROM audience_new ORDER BY id
+"""
+
+KEEP_AND_BOOK = """
+WITH kept AS (
+  INSERT INTO recipient (id, lane_id, next_attempt_at, moved_at)
+  SELECT n.id, l.lane_id, statement_timestamp(), statement_timestamp()
+    FROM audience_new n
+    JOIN lane l ON l.campaign_id = $1 AND l.country = n.country AND l.zone = '' AND l.deadline = 'infinity'
+   ORDER BY n.id
+  RETURNING lane_id),
+booked AS (
+  INSERT INTO book_delta (lane_id, f, t, n)
+  SELECT lane_id, ' ', 'p', count(*) FROM kept GROUP BY lane_id ORDER BY lane_id)
+SELECT count(*) FROM kept
+"""
+
+PLAN = """
+UPDATE campaign SET planned = planned + $2
+ WHERE campaign_id = $1 AND body = $3 AND state NOT IN ('finished', 'cancelled')
+RETURNING planned
+"""
+
+
+class ImportRefused(Exception):
+    """The import cannot be carried out, and nothing of it was kept. The message is one sentence for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The campaign that an import is for. `body`: the columns that its template needs, in order."""
+
+    campaign_id: int
+    name: str
+    body: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What became of the staged rows; `folds` are (line, into_line), the first of them up to the asked limit."""
+
+    taken: int
+    folded: int
+    already: int
+    folds: list[tuple[int, int]]
+
+
+class Import:
+    """One import under way. Nothing is kept unless `keep` returns."""
+
+    def __init__(
+        self, connection: Connection, transaction: asyncpg.transaction.Transaction, target: Target
+    ) -> None:
+        self.target = target
+        self._connection = connection
+        self._transaction = transaction
+        self._kept = False
+
+    async def stage(self, chunks: AsyncIterable[bytes]) -> None:
+        """Copy in rows made by `staged_row`. What `chunks` raises passes through."""
+        await self._connection.copy_to_table(
+            "audience_staged",
+            source=chunks,
+            columns=["line", "phone", "country", "params"],
+            timeout=STATEMENT_SECONDS,
+        )
+
+    async def merge(self, folds: int) -> Merged:
+        """Fold the staged rows, insert those that are new, and book them. Lists at most `folds` of the folds."""
+        campaign = self.target.campaign_id
+        await self._connection.execute("ANALYZE audience_staged")  # nobody else analyses a temporary table
+        await self._value(TAKE_TURNS, campaign)
+        staged = await self._value("SELECT count(*) FROM audience_staged")
+        folded = await self._value(FOLD)
+        listed = await self._connection.fetch(FOLDS, folds) if folded else []
+        await self._connection.execute("ANALYZE audience_folded")
+        taken = await self._value(NEW, campaign)
+        if taken:
+            await self._insert(campaign, taken)
+        return Merged(taken, folded, staged - folded - taken, [(line, into) for line, into in listed])
+
+    async def keep(self, taken: int, entry: journal.Entry) -> None:
+        """Add to what is planned, journal, commit. Raises ImportRefused when the campaign has ended meanwhile.
+
+        A commit that has begun is waited for even when the task is cancelled: it is too late to stop, and the
+        caller must learn what became of it.
+        """
+        target = self.target
+        planned = await self._connection.fetchval(PLAN, target.campaign_id, taken, list(target.body))
+        if planned is None:
+            raise ImportRefused(
+                f"Campaign {target.name} ended or was changed during the import; nothing was kept."
+            )
+        entry.before, entry.after = f"planned {planned - taken}", f"planned {planned}"
+        await journal.write(self._connection, entry)
+        commit = asyncio.ensure_future(self._transaction.commit())
+        self._kept = True
+        try:
+            while not commit.done():
+                try:
+                    await asyncio.shield(commit)
+                except asyncio.CancelledError:
+                    if commit.cancelled():
+                        raise
+        except DATABASE_FAULTS as error:
+            raise ImportRefused(
+                "The database was lost at the very end, and whether the import was kept is not known: "
+                "import the file again, people who are there already are not doubled."
+            ) from error
+
+    async def drop(self) -> None:
+        """Undo everything, unless it was kept."""
+        if not self._kept:
+            await self._transaction.rollback()
+
+    async def _insert(self, campaign: int, taken: int) -> None:
+        await self._connection.execute("ANALYZE audience_new")
+        await self._connection.execute(LANES, campaign)
+        await self._connection.execute(KEEP_DATA, campaign, timeout=STATEMENT_SECONDS)
+        kept = await self._value(KEEP_AND_BOOK, campaign)
+        if kept != taken:
+            raise AssertionError(f"{taken} rows were new, but {kept} found their lane")
+
+    async def _value(self, statement: str, *values: int) -> int:
+        return cast(int, await self._connection.fetchval(statement, *values, timeout=STATEMENT_SECONDS))
+
+
+@asynccontextmanager
+async def open_import(db: Executor, campaign: str) -> AsyncIterator[Import]:
+    """A transaction for one import into `campaign`, undone on leaving unless it was kept.
+
+    Raises ImportRefused: no such campaign, it has ended, or the database failed.
+    """
+    try:
+        if isinstance(db, asyncpg.Pool):
+            async with db.acquire() as connection, _opened(cast(Connection, connection), campaign) as opened:
+                yield opened
+        else:
+            async with _opened(cast(Connection, db), campaign) as opened:
+                yield opened
+    except DATABASE_FAULTS as error:
+        raise ImportRefused(
+            "The database failed during the import; nothing was kept. Import the file again."
+        ) from error
+
+
+def staged_row(line: int, phone: str, country: str, params: dict[str, str]) -> bytes:
+    """One row in COPY's text format. `phone` and `country` must be plain ASCII without backslashes."""
+    # JSON holds no raw control characters, so the backslash is all that COPY would read otherwise.
+    return b"%d\t%b\t%b\t%b\n" % (
+        line,
+        phone.encode("ascii"),
+        country.encode("ascii"),
+        _JSON.encode(params).replace(b"\\", b"\\\\"),
+    )
+
+
+@asynccontextmanager
+async def _opened(connection: Connection, name: str) -> AsyncIterator[Import]:
+    target = await _target(connection, name)
+    transaction = connection.transaction()
+    await transaction.start()
+    act = Import(connection, transaction, target)
+    try:
+        await connection.execute(STAGE)
+        yield act
+    finally:
+        if not connection.is_closed():
+            await act.drop()
+
+
+async def _target(connection: Connection, name: str) -> Target:
+    row = await connection.fetchrow(TARGET, name)
+    if row is None:
+        raise ImportRefused(
+            f"There is no campaign called {name}: create it first with `tidegate campaign create`."
+        )
+    if row["state"] in ENDED:
+        raise ImportRefused(
+            f"Campaign {name} is {row['state']} and takes no more recipients: create another one."
+        )
+    body: Sequence[str] = row["body"]
+    return Target(row["campaign_id"], name, tuple(body))
+
+
+_JSON = msgspec.json.Encoder()
