@@ -58,9 +58,9 @@ def _declared(name: str | None) -> str | None:
     if name is None:
         return None
     try:
+        b"x".decode(name, "replace")  # refuses what is no encoding of text, such as hex
         found = codecs.lookup(name)
-        found.incrementaldecoder("strict").decode(b"", final=True)
-    except (LookupError, TypeError):
+    except LookupError:
         raise FileFault(None, f"there is no text encoding called {name[:40]!r}") from None
     return {"utf-8-sig": "utf-8", "cp1252": WINDOWS}.get(found.name, found.name)
 

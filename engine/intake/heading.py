@@ -42,9 +42,9 @@ def read_heading(open_text: Callable[[], TextIO], phone_column: str, body: Seque
             readings.append((candidate, _header(open_text, candidate)))
         except FileFault as fault:
             faults.append(fault)
-    if not readings:
+    best, header = max(readings, key=lambda each: _score(each[1], needed), default=("", None))
+    if header is None or (faults and not _score(header, needed)[0]):
         raise faults[0]
-    best, header = max(readings, key=lambda each: _score(each[1], needed))
     return _heading(best, header, phone_column, body)
 
 
