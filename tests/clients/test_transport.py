@@ -1,0 +1,442 @@
+"""What each transport says after a failure, beside what a raw socket server really received."""
+
+import asyncio
+import contextlib
+import gzip
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from engine.clients.transport import MAX_BODY, TransportKind, open_transport, provably_not_sent, warm
+from tests.support import wire
+from tests.support.wire import Line, Script, Wire
+
+KINDS: tuple[TransportKind, ...] = ("pyreqwest", "httpcore")
+CERTIFICATES = Path(__file__).parent / "certificates"
+
+both_kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+@asynccontextmanager
+async def opened(
+    kind: TransportKind,
+    connections: int = 2,
+    connect_timeout: float = 2.0,
+    deadline: float = 10.0,
+    pool_timeout: float = 5.0,
+    extra_ca: str | None = None,
+) -> AsyncIterator[httpx.AsyncBaseTransport]:
+    transport = open_transport(
+        kind,
+        connections=connections,
+        connect_timeout=connect_timeout,
+        deadline=deadline,
+        pool_timeout=pool_timeout,
+        extra_ca=extra_ca,
+    )
+    try:
+        yield transport
+    finally:
+        await transport.aclose()
+
+
+async def post(transport: httpx.AsyncBaseTransport, url: str, name: str = "one") -> httpx.Response:
+    return await transport.handle_async_request(
+        httpx.Request("POST", url, headers={"X-Name": name}, content=b"a template message")
+    )
+
+
+async def post_when_free(transport: httpx.AsyncBaseTransport, url: str) -> httpx.Response:
+    async with asyncio.timeout(wire.WAIT):
+        while True:
+            with contextlib.suppress(httpx.PoolTimeout):
+                return await post(transport, url)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way for a server to fail, and the truth about it."""
+
+    script: Script
+    received: int
+    pyreqwest: type[httpx.TransportError]
+    httpcore: type[httpx.TransportError] | tuple[type[httpx.TransportError], ...]
+    deadline: float = 10.0
+
+
+AMBIGUOUS = {
+    "closed before reading": Row(  # httpcore may meet the FIN or the RST for what was not read
+        wire.close_before_reading, 0, httpx.ReadError, (httpx.ReadError, httpx.RemoteProtocolError)
+    ),
+    "closed after reading": Row(wire.close_after_reading, 1, httpx.ReadError, httpx.RemoteProtocolError),
+    "reset after reading": Row(wire.reset_after_reading, 1, httpx.ReadError, httpx.ReadError),
+    "half a head": Row(wire.half_a_head, 1, httpx.ReadError, httpx.RemoteProtocolError),
+    "half a body": Row(wire.half_a_body, 1, httpx.RemoteProtocolError, httpx.RemoteProtocolError),
+    "half a body, then silence": Row(
+        wire.half_a_body_then_silence, 1, httpx.ReadTimeout, httpx.ReadTimeout, deadline=0.3
+    ),
+    "no HTTP": Row(wire.garbage, 1, httpx.RemoteProtocolError, httpx.RemoteProtocolError),
+    "no answer": Row(wire.never_answer, 1, httpx.ReadTimeout, httpx.ReadTimeout, deadline=0.3),
+    "a body over the bound": Row(
+        wire.answer_once_with(
+            b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (MAX_BODY + 1) + bytes(MAX_BODY + 1)
+        ),
+        1,
+        httpx.RemoteProtocolError,
+        httpx.RemoteProtocolError,
+    ),
+    "a compressed body over the bound": Row(
+        wire.answer_once_with(
+            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
+            % len(bomb := gzip.compress(bytes(MAX_BODY + 1)))
+            + bomb
+        ),
+        1,
+        httpx.RemoteProtocolError,
+        httpx.RemoteProtocolError,
+    ),
+    "a body that does not decompress": Row(
+        wire.answer_once_with(
+            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 8\r\n\r\nnot gzip"
+        ),
+        1,
+        httpx.RemoteProtocolError,
+        httpx.RemoteProtocolError,
+    ),
+}
+
+
+@both_kinds
+@pytest.mark.parametrize("name", AMBIGUOUS)
+async def test_a_failure_after_the_connection_stands_is_ambiguous(name: str, kind: TransportKind) -> None:
+    row = AMBIGUOUS[name]
+    async with (
+        Wire(row.script) as server,
+        opened(kind, connect_timeout=0.2, deadline=row.deadline) as transport,
+    ):
+        with pytest.raises(httpx.TransportError) as raised:
+            await post(transport, server.url)
+        assert isinstance(raised.value, row.pyreqwest if kind == "pyreqwest" else row.httpcore)
+        assert not provably_not_sent(raised.value)
+        assert len(server.requests) == row.received
+
+
+NOWHERE: dict[str, tuple[Callable[[], AbstractContextManager[str]], type[httpx.TransportError]]] = {
+    "refused": (wire.refused, httpx.ConnectError),
+    "blackhole": (wire.blackhole, httpx.ConnectTimeout),
+    "blackhole under TLS": (lambda: wire.blackhole("https"), httpx.ConnectTimeout),
+}
+
+
+@both_kinds
+@pytest.mark.parametrize("name", NOWHERE)
+async def test_without_a_connection_nothing_was_sent(name: str, kind: TransportKind) -> None:
+    nowhere, expected = NOWHERE[name]
+    with nowhere() as url:
+        async with opened(kind, connect_timeout=0.2, deadline=2.0) as transport:
+            with pytest.raises(httpx.TransportError) as raised:
+                await post(transport, url)
+    assert type(raised.value) is expected
+    assert provably_not_sent(raised.value)
+
+
+@both_kinds
+async def test_without_an_address_nothing_was_sent(kind: TransportKind) -> None:
+    async with opened(kind) as transport:
+        with pytest.raises(httpx.ConnectError) as raised:
+            await post(transport, "http://nowhere.invalid/messages")
+    assert provably_not_sent(raised.value)
+
+
+@both_kinds
+async def test_tls_to_a_plain_text_port_sends_nothing(kind: TransportKind) -> None:
+    async with Wire(wire.plain_text_to_anything) as server, opened(kind) as transport:
+        with pytest.raises(httpx.ConnectError) as raised:
+            await post(transport, server.url.replace("http://", "https://"))
+        assert provably_not_sent(raised.value)
+        assert (server.accepted, server.requests) == (1, [])
+
+
+@both_kinds
+async def test_a_tls_handshake_that_never_ends_sends_nothing(kind: TransportKind) -> None:
+    async with Wire(Line.until_the_client_hangs_up) as server:
+        async with opened(kind, connect_timeout=0.2) as transport:
+            with pytest.raises(httpx.ConnectTimeout) as raised:
+                await post(transport, server.url.replace("http://", "https://"))
+        assert provably_not_sent(raised.value)
+        assert (server.accepted, server.requests) == (1, [])
+
+
+def server_side_tls() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATES / "server.pem")
+    return context
+
+
+@both_kinds
+async def test_a_certificate_from_a_stranger_sends_nothing(kind: TransportKind) -> None:
+    async with Wire(wire.answer_all, server_side_tls()) as server, opened(kind) as transport:
+        with pytest.raises(httpx.ConnectError) as raised:
+            await post(transport, server.url)
+        assert provably_not_sent(raised.value)
+        assert server.requests == []
+
+
+@both_kinds
+async def test_a_trusted_certificate_is_enough_for_https(kind: TransportKind) -> None:
+    authority = (CERTIFICATES / "authority.pem").read_text()
+    async with Wire(wire.answer_all, server_side_tls()) as server:
+        async with opened(kind, extra_ca=authority) as transport:
+            assert (await post(transport, server.url)).text == "ok"
+        assert len(server.requests) == 1
+
+
+@both_kinds
+async def test_no_free_connection_is_provably_not_sent(kind: TransportKind) -> None:
+    async with Wire(wire.never_answer) as server:
+        async with opened(kind, connections=1, pool_timeout=0.1) as transport:
+            holder = asyncio.create_task(post(transport, server.url))
+            await server.until(lambda seen: len(seen.requests) == 1)
+            with pytest.raises(httpx.PoolTimeout) as raised:
+                await post(transport, server.url)
+            assert provably_not_sent(raised.value)
+            assert len(server.requests) == 1
+        with pytest.raises(httpx.TransportError) as cut:
+            await holder
+        assert not provably_not_sent(cut.value)
+
+
+@both_kinds
+async def test_sixty_tasks_share_ten_connections(kind: TransportKind) -> None:
+    async with Wire(wire.answer_all) as server, opened(kind, connections=10) as transport:
+        replies = await asyncio.gather(*(post(transport, server.url, str(n)) for n in range(60)))
+        assert {reply.status_code for reply in replies} == {200}
+        assert len(server.requests) == 60
+        assert server.peak <= 10
+
+
+def close_idle(how: Callable[[Line], None]) -> Script:
+    """Answer one request, then end the connection while the client thinks that it is idle."""
+
+    async def script(line: Line) -> None:
+        await line.read_request()
+        await line.write(wire.OK)
+        how(line)
+
+    return script
+
+
+def end_at_the_next_byte(reset: bool) -> Script:
+    """Keep the connection until the next request starts to arrive, then end it: the widest race there is."""
+
+    async def script(line: Line) -> None:
+        await line.read_request()
+        await line.write(wire.OK)
+        await line.read_some()
+        if reset:
+            line.reset()
+
+    return script
+
+
+IDLE_ENDS = {
+    "closed": close_idle(lambda line: None),
+    "reset": close_idle(Line.reset),
+    "closed at the next byte": end_at_the_next_byte(reset=False),
+    "reset at the next byte": end_at_the_next_byte(reset=True),
+}
+
+
+@both_kinds
+@pytest.mark.parametrize("name", IDLE_ENDS)
+async def test_an_idle_connection_that_ends_never_doubles_or_misreports_a_request(
+    name: str, kind: TransportKind
+) -> None:
+    async with Wire(IDLE_ENDS[name]) as server, opened(kind, connections=1) as transport:
+        answered, failed = [], {}
+        for n in range(40):
+            marker = f"request {n}."
+            try:
+                await post(transport, server.url, marker)
+                answered.append(marker)
+            except httpx.TransportError as error:
+                failed[marker] = error
+        arrivals = {
+            marker: sum(marker.encode() in request for request in server.requests)
+            for marker in (*answered, *failed)
+        }
+        assert answered
+        assert all(arrivals[marker] == 1 for marker in answered)
+        assert all(arrivals[marker] <= 1 for marker in failed)
+        assert not any(provably_not_sent(error) for error in failed.values())
+
+
+@both_kinds
+async def test_a_cancelled_request_gives_its_connection_back(kind: TransportKind) -> None:
+    async def answer_all_but_the_first(line: Line) -> None:
+        if b"cancelled" in await line.read_request():
+            await line.until_the_client_hangs_up()
+        await line.write(wire.OK)
+
+    async with Wire(answer_all_but_the_first) as server:
+        async with opened(kind, connections=1, connect_timeout=0.2, deadline=0.5) as transport:
+            call = asyncio.create_task(post(transport, server.url, "cancelled"))
+            await server.until(lambda seen: len(seen.requests) == 1)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            assert (await post_when_free(transport, server.url)).status_code == 200
+        assert len(server.requests) == 2
+
+
+@both_kinds
+async def test_the_deadline_gives_the_connection_back(kind: TransportKind) -> None:
+    async def answer_all_but_the_stuck(line: Line) -> None:
+        if b"X-Name: stuck" in await line.read_request():
+            await line.until_the_client_hangs_up()
+        await line.write(wire.OK)
+
+    async with Wire(answer_all_but_the_stuck) as server:
+        async with opened(kind, connections=1, connect_timeout=0.1, deadline=0.2) as transport:
+            for _ in range(3):
+                with pytest.raises(httpx.ReadTimeout):
+                    await post(transport, server.url, "stuck")
+            assert (await post(transport, server.url)).status_code == 200
+        assert len(server.requests) == 4
+
+
+@both_kinds
+async def test_an_answer_that_trickles_ends_at_the_deadline(kind: TransportKind) -> None:
+    async def trickle(line: Line) -> None:
+        await line.read_request()
+        await line.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        hung_up = asyncio.ensure_future(line.until_the_client_hangs_up())
+        while not (await asyncio.wait({hung_up}, timeout=0.05))[0]:
+            await line.write(b"1\r\n.\r\n")
+
+    async with Wire(trickle) as server, opened(kind, connect_timeout=0.2, deadline=0.4) as transport:
+        with pytest.raises(httpx.ReadTimeout) as raised:
+            await post(transport, server.url)
+        assert not provably_not_sent(raised.value)
+        assert len(server.requests) == 1
+
+
+@both_kinds
+async def test_a_closed_transport_sends_nothing_and_lets_its_connections_go(kind: TransportKind) -> None:
+    async with Wire(wire.answer_all) as server:
+        async with opened(kind) as transport:
+            await post(transport, server.url)
+        with pytest.raises(httpx.ConnectError) as raised:
+            await post(transport, server.url)
+        assert provably_not_sent(raised.value)
+        await server.until(lambda seen: seen.open == 0)
+        assert len(server.requests) == 1
+
+
+@both_kinds
+async def test_a_url_that_is_not_http_sends_nothing(kind: TransportKind) -> None:
+    async with opened(kind) as transport:
+        with pytest.raises(httpx.UnsupportedProtocol) as raised:
+            await post(transport, "ftp://127.0.0.1/messages")
+    assert provably_not_sent(raised.value)
+
+
+@both_kinds
+async def test_a_redirect_is_an_answer_like_any_other(kind: TransportKind) -> None:
+    moved = b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nSet-Cookie: a=1\r\nContent-Length: 0\r\n\r\n"
+    async with Wire(wire.answer_once_with(moved)) as server, opened(kind) as transport:
+        reply = await post(transport, server.url)
+        assert (reply.status_code, reply.headers["location"]) == (302, "/elsewhere")
+        assert len(server.requests) == 1
+
+
+@both_kinds
+async def test_the_request_arrives_as_it_was_built_and_a_packed_answer_is_unpacked(
+    kind: TransportKind,
+) -> None:
+    packed = gzip.compress(b'{"messages": []}')
+    answer = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nX-A: 1\r\nX-A: 2\r\nContent-Length: %d\r\n\r\n%b"
+    async with (
+        Wire(wire.answer_once_with(answer % (len(packed), packed))) as server,
+        opened(kind) as transport,
+    ):
+        request = httpx.Request(
+            "POST", f"{server.url}?q=a%20b", headers={"Authorization": "Bearer t"}, json={"to": "é"}
+        )
+        reply = await transport.handle_async_request(request)
+        assert reply.json() == {"messages": []}
+        assert reply.headers.get_list("x-a") == ["1", "2"]
+        (received,) = server.requests
+        head, _, body = received.partition(b"\r\n\r\n")
+        assert head.startswith(b"POST /messages?q=a%20b HTTP/1.1\r\n")
+        assert b"authorization: bearer t" in head.lower()
+        assert body == request.content
+
+
+@both_kinds
+async def test_a_proxy_in_the_environment_is_ignored(
+    kind: TransportKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with wire.refused() as nowhere:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, nowhere)
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        async with Wire(wire.answer_all) as server, opened(kind) as transport:
+            assert (await post(transport, server.url)).status_code == 200
+
+
+@both_kinds
+async def test_a_warmed_pool_opens_no_connection_for_the_sends_that_follow(kind: TransportKind) -> None:
+    greeted = asyncio.Barrier(12)
+
+    async def answer_together_first(line: Line) -> None:
+        await line.read_request()
+        await greeted.wait()
+        await line.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+        await wire.answer_all(line)
+
+    async with Wire(answer_together_first) as server, opened(kind, connections=12) as transport:
+        assert await warm(transport, server.url, 12) == 12
+        await asyncio.gather(*(post(transport, server.url) for _ in range(24)))
+        assert (server.accepted, len(server.requests)) == (12, 36)
+
+
+@both_kinds
+async def test_warming_towards_nobody_reports_that_nobody_answered(kind: TransportKind) -> None:
+    with wire.refused() as nowhere:
+        async with opened(kind) as transport:
+            assert await warm(transport, nowhere, 2) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "limits"),
+    {
+        "connections": {"connections": 0},
+        "connect_timeout": {"connections": 1, "connect_timeout": 2.5},
+        "deadline": {"connections": 1, "connect_timeout": 2.0, "deadline": 2.0},
+        "pool_timeout": {"connections": 1, "pool_timeout": 0.0},
+    }.items(),
+)
+def test_a_limit_out_of_range_is_refused_by_name(name: str, limits: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=f"^{name} is "):
+        open_transport("pyreqwest", **limits)  # type: ignore[arg-type]
+
+
+def test_only_proofs_count_as_proof() -> None:
+    maybe = (
+        httpx.ReadError,
+        httpx.ReadTimeout,
+        httpx.WriteError,
+        httpx.WriteTimeout,
+        httpx.RemoteProtocolError,
+    )
+    assert not any(provably_not_sent(kind("")) for kind in maybe)
+    assert not any(
+        provably_not_sent(error) for error in (TimeoutError(), OSError(), asyncio.CancelledError())
+    )
