@@ -1,0 +1,70 @@
+"""One line of cells, built from left to right in roles, then turned into a strip of exact width."""
+
+from typing import Self
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from console.format import fit
+from console.theme import STYLES
+
+
+class Line:
+    """Text parts with roles. Everything from outside must have gone through `format.clean` before."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, text: str = "", role: str = "text") -> None:
+        self.parts: list[tuple[str, str]] = [(text, role)] if text else []
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Line) and self.parts == other.parts
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.parts))
+
+    def __repr__(self) -> str:
+        return f"Line({self.plain!r})"
+
+    @property
+    def plain(self) -> str:
+        """The text without roles."""
+        return "".join(text for text, _ in self.parts)
+
+    @property
+    def width(self) -> int:
+        """Cells used so far."""
+        return sum(cell_len(text) for text, _ in self.parts)
+
+    def add(self, text: str, role: str = "text") -> Self:
+        """Append a part."""
+        if text:
+            self.parts.append((text, role))
+        return self
+
+    def cell(self, text: str, width: int, align: str = "<", role: str = "text", cut: str = "…") -> Self:
+        """Append a part of exactly `width` cells."""
+        return self.add(fit(text, width, align, cut), role)
+
+    def to(self, column: int, fill: str = " ", role: str = "text") -> Self:
+        """Fill up to a column (from 0); nothing happens when the line is already there."""
+        return self.add(fill * max(0, column - self.width), role)
+
+    def end(self, other: "Line", width: int) -> Self:
+        """Put another line at the right edge when it fits with a space between, else leave it out."""
+        if self.width + 1 + other.width <= width:
+            self.to(width - other.width)
+            self.parts.extend(other.parts)
+        return self
+
+    def strip(self, width: int, base: Style, over: Style | None = None) -> Strip:
+        """The strip to draw: cut or padded to `width`; `over` (a cursor) wins over the roles."""
+        segments = [Segment(text, base + STYLES[role]) for text, role in self.parts]
+        strip = Strip(segments).adjust_cell_length(width, base)
+        return (
+            strip
+            if over is None
+            else Strip([Segment(s.text, (s.style or base) + over) for s in strip], width)
+        )

@@ -1,0 +1,42 @@
+"""? : the live table of keys."""
+
+from collections.abc import Sequence
+
+from console.frame import Frame
+from console.keys import LEAVING, table
+from console.line import Line
+from console.screens.page import PageScreen
+from console.session import Session
+
+
+class HelpScreen(PageScreen):
+    """Every key of the registry, what it does, and how it asks."""
+
+    def __init__(self, session: Session, mode: str) -> None:
+        super().__init__(session)
+        self._mode = mode
+
+    def page_title(self, _frame: Frame) -> str:
+        """How to get out again is in the title."""
+        return "KEYS  (j k move, Esc back)"
+
+    def items(self, frame: Frame, _width: int) -> Sequence[Line]:
+        """Grouped as in the table."""
+        lines, group = [Line(LEAVING[self._mode], "strong")], ""
+        for name, key, text, asks in table():
+            if name != group:
+                group = name
+                lines += [Line(), Line(group, "title")]
+            line = Line("  ").cell(_spelled(key, frame), 11, role="key").add(_spelled(text, frame))
+            lines.append(line.add(f"  [{asks}]", "faint") if asks else line)
+        signs = frame.glyphs
+        legend = f"{signs.critical} critical  {signs.warning} warning  {signs.normal} normal"
+        legend += f"  {signs.paused} paused or held"
+        return [*lines, Line(), Line("Signs", "title"), Line(f"  {legend}")]
+
+
+def _spelled(text: str, frame: Frame) -> str:
+    """Signs of the keyboard as words where the terminal has no such signs."""
+    if not frame.glyphs.ascii:
+        return text
+    return text.replace("⏎", frame.glyphs.enter).replace("↓", "Down").replace("↑", "Up")

@@ -1,0 +1,51 @@
+"""Which answers refuse, over the last five minutes."""
+
+from collections.abc import Sequence
+
+from console.format import clean, fit, number, spark
+from console.frame import Frame
+from console.line import Line
+from console.widgets.panel import ListPanel
+from engine.domain.snapshot import ErrorView
+
+_STOPS = ("number stop", "account", "credential", "template", "country")
+
+
+class Errors(ListPanel):
+    """One line a code: title, count, ten half-minutes, and how wide it reaches."""
+
+    NUMBER = 2
+
+    def title(self, frame: Frame) -> str:
+        """With the total, since the list may be longer than the panel."""
+        errors = frame.snapshot.errors if frame.snapshot else ()
+        return f"2 ERRORS 5m {number(sum(e.count for e in errors))}"
+
+    def items(self, frame: Frame, width: int) -> Sequence[Line]:
+        """The most frequent first."""
+        errors = frame.snapshot.errors if frame.snapshot else ()
+        if not errors:
+            return [Line(" none", "faint")]
+        return [_line(e, frame, width) for e in sorted(errors, key=lambda e: (-e.count, e.code))]
+
+
+def _line(error: ErrorView, frame: Frame, width: int) -> Line:
+    glyphs = frame.glyphs
+    stops = any(word in error.scope for word in _STOPS)
+    rising = sum(error.trend[-3:]) > 2 * max(1, sum(error.trend[:3])) if error.trend else False
+    sign, role = (glyphs.normal, "text")
+    if stops:
+        sign, role = glyphs.critical, "critical-text"
+    elif rising:
+        sign, role = glyphs.warning, "warning"
+    strip = spark(error.trend, glyphs.spark)
+    wide = max(0, width - 44)
+    scope = fit(" " + clean(error.scope, glyphs), min(wide, 20), cut=glyphs.cut) if wide >= 8 else ""
+    title_width = max(4, width - 7 - 9 - len(strip) - 5 - len(scope))
+    line = Line(f"{error.code:>7} ").cell(clean(error.title, glyphs), title_width, cut=glyphs.cut)
+    return (
+        line.cell(number(error.count), 8, ">", "strong")
+        .add(f" {strip}", "bar")
+        .add(f" {sign}", role)
+        .add(scope)
+    )

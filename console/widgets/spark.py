@@ -1,0 +1,30 @@
+"""Row 5 of the small layout: accepted per second over the chosen window, as one strip."""
+
+from collections.abc import Sequence
+
+from console.format import rate, sampled, spark
+from console.frame import WINDOWS, Frame
+from console.line import Line
+from console.widgets.panel import LinePanel
+from engine.domain.snapshot import SERIES_SECONDS
+
+
+class SparkStrip(LinePanel):
+    """One line: window, strip, and the figures that the strip cannot say."""
+
+    def lines(self, frame: Frame, width: int, _height: int) -> Sequence[Line]:
+        """5m ▅▅▆▆▇ now 318 max 402 cfg 400"""
+        if frame.snapshot is None:
+            return []
+        label, window = WINDOWS[frame.window]
+        series, configured = frame.snapshot.accepted_series, frame.snapshot.rate_series
+        recent = series[-window:]
+        kept = f" ({len(recent) // 60}m kept)" if window > SERIES_SECONDS else ""
+        now = rate(series[-1] if series else None)
+        top = max(recent, default=0.0)
+        cfg = configured[-1] if configured else None
+        tail = f" now {now} max {rate(top)} cfg {rate(cfg)}{kept}"
+        room = width - len(label) - 1 - len(tail)
+        points = sampled(series, window, room)
+        strip = spark(points, frame.glyphs.spark, max(top, cfg or 0.0))
+        return [Line(label + " ", "key").add(strip, "bar").to(width - len(tail)).add(tail)]
