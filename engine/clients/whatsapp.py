@@ -19,6 +19,10 @@ LONGEST_RETRY_AFTER = 3600.0
 LONGEST_WAMID = 256
 
 
+Prepared = httpx.Request
+"""A request that is ready to leave; only this package looks inside."""
+
+
 class WhatsApp:
     """Sends through one transport. The base URL carries the version: https://graph.facebook.com/v25.0."""
 
@@ -27,7 +31,7 @@ class WhatsApp:
         self._base = base_url.rstrip("/")
         self._urls: dict[str, httpx.URL] = {}
 
-    def request(self, number: str, access_token: str, body: Mapping[str, object]) -> httpx.Request:
+    def request(self, number: str, access_token: str, body: Mapping[str, object]) -> Prepared:
         """A ready request for `send`; `number` is Meta's phone number id."""
         url = self._urls.get(number)
         if url is None:
@@ -39,7 +43,7 @@ class WhatsApp:
             content=msgspec.json.encode(body),
         )
 
-    async def send(self, request: httpx.Request) -> Answer:
+    async def send(self, request: Prepared) -> Answer:
         """Hand the request to a connection and read its answer. Errors become answers; cancellation passes."""
         try:
             response = await self._transport.handle_async_request(request)

@@ -70,7 +70,9 @@ UNBUILT = -1
 
 MEANINGS: Mapping[int, Meaning] = {
     UNBUILT: Meaning(
-        Scope.RECIPIENT, "The message could not be built from this row", "Compare --body with the file's columns."
+        Scope.RECIPIENT,
+        "The message could not be built from this row",
+        "Compare --body with the file's columns.",
     ),
     # throughput
     130429: Meaning(

@@ -12,7 +12,8 @@ DATABASE_FAULTS: tuple[type[BaseException], ...] = (
     asyncpg.TransactionRollbackError,  # deadlock, serialization
     asyncpg.LockNotAvailableError,
     asyncpg.ReadOnlySQLTransactionError,
-    asyncpg.SystemError,
+    asyncpg.PostgresSystemError,
+    asyncpg.PostgresIOError,
 )
 """Everything that can pass by itself. A wrong value or a wrong statement is none of these."""
 

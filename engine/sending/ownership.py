@@ -67,10 +67,12 @@ class Ownership:
         self._seen: dict[int, Seen] = {}
         self._renewed_at = float("-inf")
         self._rescues: set[asyncio.Task[None]] = set()
+        self._leaving: list[Pipeline] = []
 
     def pipelines(self) -> list[Pipeline]:
-        """Of all owned numbers."""
-        return [owned.pipeline for owned in self.owned.values()]
+        """Of all owned numbers, and of those given up whose requests are still open."""
+        self._leaving = [pipeline for pipeline in self._leaving if pipeline.busy]
+        return [owned.pipeline for owned in self.owned.values()] + self._leaving
 
     async def run(self) -> None:
         """Hold and take for ever."""
@@ -188,6 +190,8 @@ class Ownership:
     async def _give_up(self, number_id: int) -> None:
         owned = self.owned.pop(number_id)
         await halt([owned])
+        self._leaving.append(owned.pipeline)
+        self._shared.writer.keep(owned.pipeline.cut_stamps())
 
 
 async def halt(owned: list[Owned]) -> None:

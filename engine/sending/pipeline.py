@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from engine.clients.whatsapp import WhatsApp
 from engine.clock import boottime
-from engine.domain.outcome import Accepted, Answer, NotSent, Refused, Withdrawn
+from engine.domain.outcome import Accepted, Ambiguous, Answer, NotSent, Refused, Withdrawn
 from engine.observe.metrics import NodeFigures
 from engine.postgres import claims
 from engine.postgres.claims import Permission
@@ -78,7 +78,7 @@ class Pipeline:
         self._marking = 0
         self._not_sent_in_a_row = 0
         self._in_hand: dict[int, Work] = {}
-        self._requests: set[asyncio.Task[None]] = set()
+        self._requests: dict[asyncio.Task[None], Work] = {}
         self._gate = Gate(lambda: self.rate, self._silent_for, self._start)
         self._claimer = Claimer(
             shared.db,
@@ -148,6 +148,8 @@ class Pipeline:
         """The number as people want it now."""
         paused_before, self.number = self.number.paused, number
         self._limiter.set_rate(max(self.rate, 1e-3))
+        if number.paused:
+            self.paused_here = False  # the database knows now, and it alone lifts the pause
         if number.paused and not paused_before:
             self._withdraw("the number is paused")
         self.nudge()
@@ -184,13 +186,26 @@ class Pipeline:
         """From now on nothing leaves; `stop` follows."""
         self._stopping = True
 
+    @property
+    def busy(self) -> bool:
+        """Whether a request is open or a mark is under way."""
+        return bool(self._requests or self._marking)
+
     async def drained(self) -> None:
         """Wait until every request is answered and every mark has come back."""
-        while self._requests or self._marking:
+        while self.busy:
             if self._requests:
                 await asyncio.wait(set(self._requests), timeout=0.25)
             else:
                 await asyncio.sleep(0.01)
+
+    def abandon(self) -> int:
+        """The grace is over: requests without an answer become unknown. Returns how many."""
+        left = list(self._requests.items())
+        for task, work in left:
+            task.cancel()  # the request itself cannot be taken back, and may well be answered
+            self._put_result(work, Ambiguous("the node ended before the answer came"))
+        return len(left)
 
     def recent_us(self) -> list[int]:
         """Ages, in microseconds, of the sends that a successor must count."""
@@ -230,8 +245,8 @@ class Pipeline:
     def _start(self, work: Work) -> None:
         self.in_flight += 1
         task = asyncio.create_task(self._story(work))
-        self._requests.add(task)
-        task.add_done_callback(self._requests.discard)
+        self._requests[task] = work
+        task.add_done_callback(self._requests.pop)
 
     async def _story(self, work: Work) -> None:
         answer = await self._sender.send(work)
@@ -239,9 +254,9 @@ class Pipeline:
         self._put_result(work, answer)
         self._pacer.nudge()
 
-    def _put_result(self, work: Work, answer: Accepted | Refused | NotSent | Withdrawn | object) -> None:
+    def _put_result(self, work: Work, answer: Answer) -> None:
         now = self._time()
-        decided = self._shared.writer.put(Result(work, answer, now))  # type: ignore[arg-type]
+        decided = self._shared.writer.put(Result(work, answer, now))
         figures = self._figures
         if work.sent_at:
             figures.tries.add(work.sent_at)

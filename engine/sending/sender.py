@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 
-import httpx
 from pydantic import SecretStr
 
-from engine.clients.whatsapp import WhatsApp
+from engine.clients.whatsapp import Prepared, WhatsApp
 from engine.domain.errors import MEANINGS, UNBUILT
 from engine.domain.message import Template, Token, template_message
 from engine.domain.outcome import Ambiguous, Answer, NotSent, Refused, Withdrawn
@@ -39,8 +38,8 @@ class Sender:
 
         Once the request was handed over, whatever goes wrong is ambiguous, also a fault of our own.
         """
-        request = self._request(work)
-        if not isinstance(request, httpx.Request):
+        request = self._prepare(work)
+        if isinstance(request, NotSent | Refused):
             self._gate.stay()
             return request
         why_not = self._stopped()
@@ -53,7 +52,7 @@ class Sender:
         except Exception as fault:  # noqa: BLE001  it may have left, so the row must not be sent again
             return Ambiguous(f"fault while sending: {type(fault).__name__}: {fault}"[:500])
 
-    def _request(self, work: Work) -> httpx.Request | Answer:
+    def _prepare(self, work: Work) -> Prepared | NotSent | Refused:
         token = self._access_token()
         if isinstance(token, str):
             return NotSent(token)

@@ -69,6 +69,11 @@ class Writer:
         self._wake.set()
         return decided
 
+    def keep(self, stamps: Sequence[Stamps]) -> None:
+        """The last stamps of a number that is given up."""
+        self._stamps += stamps
+        self._wake.set()
+
     @property
     def backlog(self) -> int:
         """Results in memory that are not in the database."""

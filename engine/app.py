@@ -1,0 +1,143 @@
+"""The composition root: opens what an engine needs, in order, and closes it in reverse."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+
+import structlog
+
+from engine.author import author
+from engine.clients.transport import open_transport
+from engine.clients.whatsapp import WhatsApp
+from engine.commands import Commands
+from engine.config import Config, ConfigError, RunOptions
+from engine.database import open_database
+from engine.delivery.applier import Applier
+from engine.delivery.group import GroupStore
+from engine.delivery.receiver import Receiver
+from engine.domain.pacing import in_flight_bound
+from engine.node import Engine
+from engine.observe.log import logging_to
+from engine.pause_file import PauseFiles
+from engine.postgres import desired, webhooks
+from engine.postgres.pool import Pool
+from engine.report import Outcome, final_report, summaries, until_finished
+from engine.server import App, serve
+
+CONNECTIONS = (100, 4000)
+"""Fewest and most connections to the provider; between them, what the numbers need at 2 s latency."""
+
+DATABASE_CONNECTIONS = 12
+"""Marker, writer, applier, follower, leases, figures, jobs, acts, and a claim or two."""
+
+log = structlog.get_logger()
+
+
+@asynccontextmanager
+async def open_engine(config: Config, options: RunOptions, origin: str) -> AsyncIterator[Engine]:
+    """An engine with everything under it open; run it with `engine.run()`.
+
+    Raises what a person can mend: ConfigError, DatabaseUnreachable, EmbeddedError, MigrationError, AddressInUse.
+    """
+    if not config.app_secret and not options.no_webhook:
+        raise ConfigError(
+            "Webhooks cannot be verified: set TIDEGATE_APP_SECRET to the app's secret, or run with --no-webhook."
+        )
+    async with AsyncExitStack() as up:
+        db = await up.enter_async_context(open_database(config, size=DATABASE_CONNECTIONS))
+        transport = open_transport(
+            "pyreqwest", connections=await _connections(db), deadline=config.request_deadline
+        )
+        up.push_async_callback(transport.aclose)
+        commands = Commands(
+            db,
+            author=author(),
+            origin=origin,
+            pauses=PauseFiles(config.data_dir),
+            unknown_floor=config.unknown_floor,
+        )
+        engine = Engine(config, options, db, WhatsApp(transport, config.api_url), commands, author())
+        if not options.no_webhook:
+            await _open_delivery(up, config, db, engine)
+        yield engine
+
+
+async def _connections(db: Pool) -> int:
+    fewest, most = CONNECTIONS
+    numbers = (await desired.read(db)).numbers.values()
+    return min(most, max(fewest, sum(in_flight_bound(n.limit, 2.0) for n in numbers)))
+
+
+async def _open_delivery(up: AsyncExitStack, config: Config, db: Pool, engine: Engine) -> None:
+    arrived = asyncio.Event()
+    store = await up.enter_async_context(GroupStore(partial(webhooks.store, db), arrived))
+    secrets = [secret.get_secret_value().encode() for secret in config.app_secret]
+    verify = config.verify_token.get_secret_value() if config.verify_token else ""
+    app = App(Receiver(store, secrets, verify), engine.ready)
+    await up.enter_async_context(serve(app, config.listen.host, config.listen.port))
+    engine.stand(Applier(db, arrived).run())
+
+
+async def run_engine(
+    config: Config, options: RunOptions, origin: str, started: Callable[[Engine], None]
+) -> Outcome:
+    """One node from start to end. `started` is called in the loop once the engine stands."""
+    async with open_engine(config, options, origin) as engine:
+        outcome = Outcome()
+        engine.stand(summaries(engine))
+        if options.until_finished:
+            engine.stand(until_finished(engine, options, outcome))
+        started(engine)
+        await engine.run()
+        if engine.fault is not None:
+            outcome.code = 1
+        outcome.report = await final_report(engine, outcome)
+    return outcome
+
+
+def run_headless(config: Config, options: RunOptions) -> int:
+    """`run --no-ui`: log lines on stderr, the final report on stdout. Returns the exit code."""
+    with logging_to(sys.stderr):
+        return asyncio.run(_headless(config, options))
+
+
+async def _headless(config: Config, options: RunOptions) -> int:
+    loop = asyncio.get_running_loop()
+    signalled: list[int] = []
+    early: list[int] = []
+    engines: list[Engine] = []
+
+    def asked(number: int) -> None:
+        signalled.append(number)
+        for engine in engines:
+            engine.drain(signal.Signals(number).name)
+        if not engines:
+            early.append(number)
+
+    def on_signal(number: int, _: object) -> None:
+        if signalled:
+            exit_at_once(number)
+        loop.call_soon_threadsafe(asked, number)
+
+    def started(engine: Engine) -> None:
+        engines.append(engine)
+        for number in early:
+            engine.drain(signal.Signals(number).name)
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        outcome = await run_engine(config, options, "cli", started)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    print(outcome.report)
+    return 128 + signalled[0] if signalled and outcome.code == 0 else outcome.code
+
+
+def exit_at_once(number: int) -> None:
+    """The second signal: no drain, no clean-up. The next owner finds everything in the rows."""
+    os._exit(128 + number)

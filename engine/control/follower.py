@@ -1,0 +1,68 @@
+"""Follows what people want: polls one row four times a second, and reads everything anew when it has moved."""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from engine.postgres import desired
+from engine.postgres.desired import Campaign, Desired
+from engine.postgres.faults import DATABASE_FAULTS
+from engine.postgres.pool import Pool
+
+POLL = 0.25
+REREAD = 1.0
+"""Seconds after which everything is read anyway: an import adds lanes without an act."""
+
+log = structlog.get_logger()
+
+
+class Follower:
+    """The newest desired state, and the news of it."""
+
+    def __init__(self, db: Pool, changed: Callable[[Desired], None]) -> None:
+        self.desired = Desired(-1, {}, {})
+        self.healthy = True
+        self._db = db
+        self._changed = changed
+        self._again = asyncio.Event()
+        self._read_at = 0.0
+        self._by_number: dict[int, list[Campaign]] = {}
+
+    def running(self, number_id: int) -> list[Campaign]:
+        """The running campaigns that a number serves."""
+        return self._by_number.get(number_id, [])
+
+    def forget(self, campaign_id: int) -> None:
+        """A campaign has been stopped from here: it is not served any more, before the database says so."""
+        self._by_number = {
+            number: [c for c in campaigns if c.campaign_id != campaign_id]
+            for number, campaigns in self._by_number.items()
+        }
+
+    async def refresh(self) -> None:
+        """Read everything now."""
+        self.desired = await desired.read(self._db)
+        self._read_at = asyncio.get_running_loop().time()
+        by_number: dict[int, list[Campaign]] = {}
+        for campaign in self.desired.campaigns.values():
+            if campaign.state == "running":
+                for number_id in campaign.numbers:
+                    by_number.setdefault(number_id, []).append(campaign)
+        self._by_number = by_number
+        self._changed(self.desired)
+
+    async def run(self) -> None:
+        """Follow for ever."""
+        time = asyncio.get_running_loop().time
+        while True:
+            try:
+                stale = time() - self._read_at >= REREAD
+                if stale or await desired.version(self._db) != self.desired.version:
+                    await self.refresh()
+                self.healthy = True
+            except DATABASE_FAULTS as error:
+                if self.healthy:
+                    log.warning("the database is away", error=type(error).__name__)
+                self.healthy = False
+            await asyncio.sleep(POLL)

@@ -1,0 +1,53 @@
+"""Standing jobs: each may run on every node at once and any number of times, in one guarded statement a step."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import structlog
+
+from engine.postgres import books, campaigns, webhooks
+from engine.postgres.faults import DATABASE_FAULTS
+from engine.postgres.partitions import ensure_partitions
+from engine.postgres.pool import Pool
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Something done every so many seconds."""
+
+    name: str
+    seconds: float
+    do: Callable[[], Awaitable[object]]
+
+
+def standing_jobs(db: Pool) -> list[Job]:
+    """Fold the books, end what is finished, cancel what came back, keep tables in shape."""
+    return [
+        Job("fold books", 1.0, lambda: books.fold(db)),
+        Job("finish campaigns", 0.5, lambda: _finish(db)),
+        Job("sweep cancelled", 5.0, lambda: campaigns.sweep_cancelled(db)),
+        Job("make partitions", 3600.0, lambda: ensure_partitions(db)),
+        Job("trim inbox", 3600.0, lambda: webhooks.trim(db)),
+    ]
+
+
+async def run(job: Job) -> None:
+    """Do it for ever; a database that is away is waited out."""
+    failing = False
+    while True:
+        try:
+            await job.do()
+            failing = False
+        except DATABASE_FAULTS as error:
+            if not failing:
+                log.warning("job waits for the database", job=job.name, error=type(error).__name__)
+            failing = True
+        await asyncio.sleep(job.seconds)
+
+
+async def _finish(db: Pool) -> None:
+    for name in await books.complete(db):
+        log.info("campaign finished", campaign=name)

@@ -1,0 +1,271 @@
+"""One node's engine: everything that stands and runs in one loop, how it starts, how it is stopped, how it ends.
+
+follower (what people want) ─► ownership (leases) ─► a pipeline for each number ─► marker, writer
+receiver ─► inbox ─► applier                        jobs                           viewer ─► snapshot
+"""
+
+import asyncio
+import random
+from collections.abc import Coroutine, Sequence
+from dataclasses import replace
+from typing import Any
+
+import structlog
+from pydantic import SecretStr
+
+from engine.acts import ActDesk, Hands
+from engine.clients.whatsapp import WhatsApp
+from engine.clock import now
+from engine.commands import Commands
+from engine.config import Config, RunOptions
+from engine.control import breakers, jobs
+from engine.control.follower import Follower
+from engine.credentials import CredentialError, Credentials
+from engine.domain.act import Act
+from engine.domain.alert_rules import conditions
+from engine.domain.outcome import Next
+from engine.domain.snapshot import Snapshot
+from engine.observe.alerts import Alerts
+from engine.observe.figures import DatabaseFigures
+from engine.observe.metrics import NodeFigures
+from engine.postgres.desired import Campaign, Desired
+from engine.postgres.faults import DATABASE_FAULTS
+from engine.postgres.pool import Pool
+from engine.postgres.send_log import Stamps
+from engine.sending.database_clock import DatabaseClock
+from engine.sending.marker import Marker
+from engine.sending.ownership import Node, Ownership, halt
+from engine.sending.pipeline import Pipeline, Shared
+from engine.sending.work import Result
+from engine.sending.writer import Writer
+from engine.views import Viewer
+
+PUBLISH = 0.5
+"""Seconds between snapshots; an act publishes at once."""
+
+log = structlog.get_logger()
+
+
+class Engine:
+    """Built inside its loop, on an open pool and an open client. `run` returns when it has drained."""
+
+    def __init__(
+        self,
+        config: Config,
+        options: RunOptions,
+        db: Pool,
+        whatsapp: WhatsApp,
+        commands: Commands,
+        author: str,
+    ) -> None:
+        self.config = config
+        self.options = options
+        self.latest: Snapshot | None = None
+        """Replaced as a whole; other threads may read it at any time."""
+        self.why_draining: str | None = None
+        self.fault: BaseException | None = None
+        """What killed a standing task, if one died."""
+        self.db = db
+        self._drain_asked = asyncio.Event()
+        self._seq = 0
+        self._credentials = Credentials()
+        self.figures = NodeFigures()
+        self.database = DatabaseFigures(db)
+        self.follower = Follower(db, self._follow)
+        self.clock = DatabaseClock()
+        self.marker = Marker(db, self.figures)
+        self.writer = Writer(db, self.figures, random.Random(), self._cut_stamps, self._written)
+        shared = Shared(
+            db=db,
+            marker=self.marker,
+            writer=self.writer,
+            whatsapp=whatsapp,
+            figures=self.figures,
+            clock=self.clock,
+            access_token=self._access_token,
+            campaigns=self.follower.running,
+            hold_campaign=self._hold_campaign,
+            request_deadline=config.request_deadline,
+        )
+        node = Node(config.node, config.lease, config.advertise)
+        self.ownership = Ownership(shared, node, lambda: self.follower.desired.numbers, db)
+        self._alerts = Alerts()
+        self._viewer = Viewer(config.node, author, self.figures, self.database)
+        self.desk = ActDesk(
+            Hands(
+                commands,
+                self.follower,
+                self._alerts,
+                self.ownership.pipelines,
+                self.drain,
+                author,
+                options.read_only,
+            ),
+            self._publish,
+        )
+        self.commands = commands
+        self._background: set[asyncio.Task[Any]] = set()
+        self._also: list[Coroutine[Any, Any, None]] = []
+
+    # Life
+
+    def stand(self, work: Coroutine[Any, Any, None]) -> None:
+        """One more standing task, to be run by `run`: its death ends the node."""
+        self._also.append(work)
+
+    async def run(self) -> None:
+        """Work until a drain is asked for or a standing task dies; then drain."""
+        await self._start()
+        standing = [
+            asyncio.create_task(work)
+            for work in (
+                self.follower.run(),
+                self.ownership.run(),
+                self.database.run(),
+                self._publish_for_ever(),
+                *self._also,
+            )
+        ]
+        standing += [asyncio.create_task(jobs.run(job)) for job in jobs.standing_jobs(self.db)]
+        inner = [asyncio.create_task(self.marker.run()), asyncio.create_task(self.writer.run())]
+        asked = asyncio.create_task(self._drain_asked.wait())
+        watched: list[asyncio.Future[Any]] = [*standing, *inner, asked, self.ownership.failure]
+        try:
+            done, _ = await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+            self._note_fault(done - {asked})
+        finally:
+            await _end([*standing, asked])
+            await self._drain()
+            await _end(inner)
+
+    async def _start(self) -> None:
+        for number in await self.commands.replay_pauses():
+            log.warning("a pause kept beside the database was replayed", number=number)
+        await self.follower.refresh()
+        await self.clock.sample(self.db)
+
+    def drain(self, reason: str) -> None:
+        """Ask for the end: no new request, the open ones finish, results are written. From the loop only."""
+        self.why_draining = self.why_draining or reason
+        for pipeline in self.ownership.pipelines():
+            pipeline.stopping()
+        self._drain_asked.set()
+
+    def submit(self, act_id: str, act: Act, submitted_at: float) -> None:
+        """An operator's act. From the loop only; `submitted_at` is loop time."""
+        self.desk.submit(act_id, act, submitted_at)
+
+    async def _drain(self) -> None:
+        """Withdraw, give back, wait for the open requests, write, release: in that order."""
+        self.why_draining = self.why_draining or "a standing task died"
+        log.info("draining", reason=self.why_draining)
+        pipelines = self.ownership.pipelines()
+        ends_at = asyncio.get_running_loop().time() + self.config.grace
+        await halt(list(self.ownership.owned.values()))
+        try:
+            async with asyncio.timeout_at(ends_at):
+                await asyncio.gather(*(pipeline.drained() for pipeline in pipelines))
+        except TimeoutError:
+            left = sum(pipeline.abandon() for pipeline in pipelines)
+            log.warning("the grace is over; requests without an answer become unknown", requests=left)
+        try:
+            # With the writer's loop dead there is still its buffer; a grace of its own for a slow database.
+            async with asyncio.timeout(max(5.0, ends_at - asyncio.get_running_loop().time())):
+                await self.writer.flush_all()
+                await self.ownership.release()
+        except DATABASE_FAULTS as error:
+            log.error(
+                "not everything could be written", results=self.writer.backlog, error=type(error).__name__
+            )
+        self._publish()
+
+    def _note_fault(self, done: set[Any]) -> None:
+        for task in done:
+            self.fault = task.exception() or RuntimeError(f"a standing task ended: {task}")
+            log.error("a standing task died; the node drains", exc_info=self.fault)
+
+    # What the parts ask of each other
+
+    def _follow(self, desired: Desired) -> None:
+        for pipeline in self.ownership.pipelines():
+            number = desired.numbers.get(pipeline.number.number_id)
+            if number is not None:
+                pipeline.follow(number)
+
+    def _cut_stamps(self) -> list[Stamps]:
+        return [stamps for pipeline in self.ownership.pipelines() for stamps in pipeline.cut_stamps()]
+
+    def _written(self, batch: Sequence[tuple[Result, Next]]) -> None:
+        pipelines = {p.permission: p for p in self.ownership.pipelines()}
+        for result, _ in batch:
+            pipeline = pipelines.get(result.work.permission)
+            if pipeline is not None:
+                pipeline.settled(result.work)
+
+    def _access_token(self, reference: str) -> SecretStr | str:
+        try:
+            return self._credentials.resolve(reference)
+        except CredentialError as error:
+            return str(error)
+
+    def _hold_campaign(self, campaign: Campaign, reason: str) -> None:
+        if all(c.campaign_id != campaign.campaign_id for c in self.follower.desired.campaigns.values()):
+            return
+        self.follower.forget(campaign.campaign_id)
+        self._in_background(self._hold(campaign.name, reason))
+
+    async def _hold(self, name: str, reason: str) -> None:
+        while True:
+            try:
+                if await breakers.hold_campaign(self.db, name, reason):
+                    self.desk.event("auto", f"HELD {name}: {reason}")
+                return
+            except DATABASE_FAULTS:
+                await asyncio.sleep(1.0)
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def ready(self) -> str | None:
+        """None when this node owns or can own numbers; else why not: for /readyz."""
+        if self.why_draining is not None:
+            return "draining"
+        return None if self.follower.healthy else "the database does not answer"
+
+    # What is seen
+
+    async def _publish_for_ever(self) -> None:
+        while True:
+            self._publish()
+            await asyncio.sleep(PUBLISH)
+
+    def _publish(self) -> None:
+        self._seq += 1
+        owned = {key: one.pipeline for key, one in self.ownership.owned.items()}
+        bare = self._viewer.snapshot(
+            self._seq,
+            self.follower.desired,
+            self.ownership.rows,
+            owned,
+            draining=self.why_draining is not None,
+            read_only=self.options.read_only,
+        )
+        self.latest = replace(
+            bare,
+            alerts=self._alerts.see(conditions(bare), now()),
+            acts=tuple(self.desk.acts),
+            events=tuple(self.desk.events),
+            reconcile=dict(self.desk.reconciles),
+        )
+
+    def pipelines(self) -> list[Pipeline]:
+        """Of the numbers that this node owns."""
+        return self.ownership.pipelines()
+
+
+async def _end(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,91 @@
+"""The log: one structured line per event, written by a thread of its own.
+
+A log must never stop sending: lines go through a bounded queue, and when the disk is full, the pipe is closed or
+its reader has stalled, they are dropped and counted, and the count is logged when writing works again.
+"""
+
+import contextlib
+import queue
+import threading
+from collections.abc import Iterator
+from typing import IO, Any
+
+import structlog
+
+LONGEST_QUEUE = 10_000
+PATIENCE = 2.0
+"""Seconds that the last lines may take at the end of the process."""
+
+
+class LineWriter:
+    """A file object for structlog: `write` never blocks and never raises."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._lines: queue.Queue[str | None] = queue.Queue(LONGEST_QUEUE)
+        self._lost = 0
+        self._thread = threading.Thread(target=self._write_all, name="log", daemon=True)
+        self._thread.start()
+
+    def write(self, text: str) -> int:
+        """Queue it, or drop it."""
+        try:
+            self._lines.put_nowait(text)
+        except queue.Full:
+            self._lost += 1
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing to do: the thread flushes after each burst."""
+
+    def close(self) -> None:
+        """Write what is queued, for PATIENCE seconds at most."""
+        with contextlib.suppress(queue.Full):
+            self._lines.put_nowait(None)
+        self._thread.join(PATIENCE)
+
+    def _write_all(self) -> None:
+        while (text := self._lines.get()) is not None:
+            lost, self._lost = self._lost, 0
+            try:
+                if lost:
+                    self._stream.write(
+                        f'{{"level": "warning", "event": "log lines lost", "lines": {lost}}}\n'
+                    )
+                self._stream.write(text)
+                if self._lines.empty():
+                    self._stream.flush()
+            except (OSError, ValueError):  # full, closed: the next line tries again
+                self._lost += lost + 1
+
+
+@contextlib.contextmanager
+def logging_to(stream: IO[str]) -> Iterator[None]:
+    """Configure structlog for the process: JSON lines with UTC times on `stream`."""
+    writer = LineWriter(stream)
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(ensure_ascii=False, default=str),
+        ],
+        logger_factory=_Factory(writer),
+        cache_logger_on_first_use=False,
+    )
+    try:
+        yield
+    finally:
+        writer.close()
+        structlog.reset_defaults()
+
+
+class _Factory:
+    """structlog's own print loggers take a lock and flush each line; one write call is all that is needed here."""
+
+    def __init__(self, writer: LineWriter) -> None:
+        self._logger = structlog.WriteLogger(writer)  # type: ignore[arg-type]
+
+    def __call__(self, *_: Any) -> structlog.WriteLogger:
+        return self._logger

@@ -1,0 +1,141 @@
+"""What a headless run says: a summary line every few seconds, and at its end the books, never a bare success."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import structlog
+
+from engine.commands.campaign import report_json
+from engine.config import RunOptions
+from engine.domain.recipient import OPEN, State
+from engine.domain.snapshot import CampaignView, Snapshot
+from engine.node import Engine
+from engine.postgres import books
+from engine.postgres.faults import DATABASE_FAULTS
+
+SUMMARY_EVERY = 5.0
+LOOK = 0.5
+
+FAILED_TOO_OFTEN = 3
+NEEDS_A_PERSON = 4
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a run ended: its exit code (see behaviour: 0, 1, 3, 4) and the text of its final report."""
+
+    code: int = 0
+    report: str = ""
+    reasons: list[str] = field(default_factory=list)
+
+
+async def summaries(engine: Engine) -> None:
+    """One line every few seconds, for ever."""
+    while True:
+        await asyncio.sleep(SUMMARY_EVERY)
+        snapshot = engine.latest
+        if snapshot is not None:
+            log.info("summary", **summary(snapshot))
+
+
+def summary(snapshot: Snapshot) -> dict[str, object]:
+    """The figures of one summary line."""
+    counts = _totals(snapshot)
+    numbers = snapshot.numbers
+    return {
+        "accepted_per_second": round(sum(n.sent_per_second for n in numbers), 1),
+        "tries_per_second": round(sum(n.tries_per_second for n in numbers), 1),
+        "in_flight": snapshot.in_flight,
+        **{state.word: counts[state.word] for state in State},
+        "inbox": snapshot.inbox_backlog,
+        "database": snapshot.database,
+        "numbers": {n.display: f"{n.state}, bound by {n.bound_by}" for n in numbers if n.campaigns},
+    }
+
+
+async def until_finished(engine: Engine, options: RunOptions, outcome: Outcome) -> None:
+    """Drain the node when nothing is running or scheduled any more, or when only holds have remained for too long."""
+    time = asyncio.get_running_loop().time
+    over_since: float | None = None
+    stuck_since: float | None = None
+    while True:
+        await asyncio.sleep(LOOK)
+        snapshot = engine.latest
+        if snapshot is None or not engine.follower.healthy:
+            continue
+        working = [c for c in snapshot.campaigns if c.state in ("running", "scheduled")]
+        stopped = [c for c in snapshot.campaigns if c.state in ("held", "paused")]
+        waits_for_person = [c for c in working if _waits_for_person(c, snapshot)]
+        if not working and not stopped:
+            over_since = over_since or time()
+            if time() - over_since >= options.linger:
+                await _judge(engine, outcome)
+                engine.drain("everything is finished")
+        elif len(waits_for_person) == len(working):
+            over_since, stuck_since = None, stuck_since or time()
+            if time() - stuck_since >= options.patience:
+                outcome.code = NEEDS_A_PERSON
+                outcome.reasons += [f"{c.name}: {c.reason or c.state}" for c in stopped + waits_for_person]
+                engine.drain("only holds remain")
+        else:
+            over_since = stuck_since = None
+
+
+def _waits_for_person(campaign: CampaignView, snapshot: Snapshot) -> bool:
+    """Running, but nothing can move it: all its numbers are stopped, or only unknown rows are left."""
+    if campaign.state == "scheduled":
+        return False
+    moving = sum(campaign.counts[state.word] for state in OPEN - {State.UNKNOWN})
+    if not moving and campaign.counts[State.UNKNOWN.word]:
+        return True
+    numbers = [n for n in snapshot.numbers if campaign.name in n.campaigns]
+    return all(n.state in ("paused", "held") for n in numbers)
+
+
+async def _judge(engine: Engine, outcome: Outcome) -> None:
+    for report in await engine.commands.list_campaigns():
+        campaign = report.campaign
+        share = report.counts[State.FAILED] / campaign.planned if campaign.planned else 0.0
+        if share > campaign.max_failed:
+            outcome.code = FAILED_TOO_OFTEN
+            outcome.reasons.append(f"{campaign.name}: {share:.1%} failed, allowed {campaign.max_failed:.1%}")
+
+
+async def final_report(engine: Engine, outcome: Outcome) -> str:
+    """The books of every campaign, as a table of text; says so when they do not balance."""
+    try:
+        while await books.fold(engine.db):
+            pass
+        reports = await engine.commands.list_campaigns()
+    except DATABASE_FAULTS as error:
+        return f"The database is away ({type(error).__name__}): the books are in it, and safe."
+    lines = []
+    for report in reports:
+        data = report_json(report)
+        counts = {state.word: report.counts[state] for state in State}
+        balance = (
+            "balance"
+            if sum(counts.values()) == report.campaign.planned
+            else "DO NOT BALANCE: run tidegate audit"
+        )
+        lines.append(f"{report.campaign.name}: {report.campaign.state}; planned {report.campaign.planned:,}")
+        lines.append("  " + "  ".join(f"{word} {n:,}" for word, n in counts.items() if n))
+        lines.append(
+            f"  tries {data['tries']:,}  attempts {data['attempts']:,}  accepted {data['accepted']:,}"
+            f"  possible duplicates {data['possible_duplicates']:,}; the books {balance}"
+        )
+        lines += [f"  {line}" for line in report_errors(data)]
+    return "\n".join([*lines, *outcome.reasons]) or "No campaign yet."
+
+
+def report_errors(data: dict[str, object]) -> list[str]:
+    """A line for each code of rows that are failed now."""
+    errors = data["errors"]
+    assert isinstance(errors, list)
+    return [f"failed with {e['code']} {e['title']}: {e['count']:,}" for e in errors]
+
+
+def _totals(snapshot: Snapshot) -> dict[str, int]:
+    return {state.word: sum(c.counts[state.word] for c in snapshot.campaigns) for state in State}

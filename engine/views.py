@@ -1,0 +1,258 @@
+"""Builds the snapshot: the figures of this node's pipelines and of the database, as one frozen value."""
+
+import asyncio
+import os
+import resource
+import socket
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from operator import attrgetter
+
+from engine.clock import now
+from engine.domain.errors import describe
+from engine.domain.recipient import State
+from engine.domain.snapshot import (
+    SERIES_SECONDS,
+    CampaignView,
+    ErrorView,
+    NumberView,
+    Percentiles,
+    Snapshot,
+    StuckBand,
+)
+from engine.observe.figures import DatabaseFigures
+from engine.observe.metrics import NodeFigures, NumberFigures, Ring
+from engine.postgres.books import Tallies
+from engine.postgres.desired import Campaign, Desired, Number
+from engine.postgres.figures import InFlight
+from engine.postgres.leases import LeaseRow
+from engine.sending.pipeline import Pipeline
+
+_NOTHING = InFlight(0, 0, 0, 0, 0.0)
+_BANDS: tuple[tuple[str, Callable[[InFlight], int]], ...] = (
+    ("2-5m", attrgetter("to_5m")),
+    ("5-30m", attrgetter("to_30m")),
+    (">30m", attrgetter("over_30m")),
+)
+_WAITING = (State.PENDING, State.CLAIMED, State.SENDING)
+
+
+class Series:
+    """What the charts draw, one value a second."""
+
+    def __init__(self) -> None:
+        self.accepted = Ring()
+        self.tries = Ring()
+        self.rate = Ring()
+        self.token_wait = Ring()
+        self.token_wait_median = Ring()
+        self._last = 0
+
+    def sample(self, at: float, figures: NodeFigures, rate: float) -> None:
+        """Once a second: the second that has just ended."""
+        if int(at) == self._last:
+            return
+        self._last = int(at)
+        numbers = list(figures.numbers.values())
+        self.accepted.put(at - 1, sum(n.accepted.last(at, 1)[0] for n in numbers))
+        self.tries.put(at - 1, sum(n.tries.last(at, 1)[0] for n in numbers))
+        self.rate.put(at - 1, rate)
+        waits = sorted(p.p95 for n in numbers if (p := n.token_wait.percentiles(at)) is not None)
+        if waits:
+            self.token_wait.put(at - 1, waits[-1])
+            self.token_wait_median.put(at - 1, waits[len(waits) // 2])
+
+
+class Viewer:
+    """Turns the engine's parts into views. Belongs to the engine's thread."""
+
+    def __init__(self, node: str, author: str, figures: NodeFigures, database: DatabaseFigures) -> None:
+        self.series = Series()
+        self._node = node
+        self._author = author
+        self._figures = figures
+        self._database = database
+        self._started = asyncio.get_running_loop().time()
+        self._host = socket.gethostname()
+        self._bound: dict[int, tuple[int, str]] = {}
+
+    def snapshot(
+        self,
+        seq: int,
+        desired: Desired,
+        leases: Mapping[int, LeaseRow],
+        pipelines: Mapping[int, Pipeline],
+        *,
+        draining: bool,
+        read_only: bool,
+    ) -> Snapshot:
+        """The node as it stands; alerts, acts and events are added by the engine."""
+        at = asyncio.get_running_loop().time()
+        numbers = tuple(
+            self._number(number, desired, leases.get(key), pipelines.get(key), at)
+            for key, number in desired.numbers.items()
+        )
+        sending = sum(n.rate for n in numbers if n.state in ("active", "slowed", "waiting"))
+        self.series.sample(at, self._figures, sending if any(n.campaigns for n in numbers) else 0.0)
+        long = min(SERIES_SECONDS - 1, max(1, int(at - self._started)))
+        database = self._database
+        return Snapshot(
+            at=now(),
+            seq=seq,
+            node=self._node,
+            host=self._host,
+            pid=os.getpid(),
+            uptime_s=at - self._started,
+            author=self._author,
+            read_only=read_only,
+            draining=draining,
+            numbers=numbers,
+            campaigns=tuple(self._campaign(c, desired, numbers) for c in desired.campaigns.values()),
+            errors=self._errors(at),
+            stuck=self._stuck(desired),
+            unknown=sum(counts[State.UNKNOWN] for counts in database.counts.values()),
+            accepted_series=self.series.accepted.last(at, long),
+            tries_series=self.series.tries.last(at, long),
+            rate_series=self.series.rate.last(at, long),
+            token_wait_series=self.series.token_wait.last(at, long),
+            token_wait_median_series=self.series.token_wait_median.last(at, long),
+            token_wait=_worst([n.token_wait for n in numbers]),
+            claim_time=self._figures.claim_time.percentiles(at),
+            commit_time=self._figures.commit_time.percentiles(at),
+            latency=_worst([n.latency for n in numbers]),
+            webhook_lag_s=database.inbox.oldest if database.database != "away" else None,
+            inbox_backlog=database.inbox.bodies,
+            database=database.database,
+            in_flight=sum(p.in_flight for p in pipelines.values()),
+            memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        )
+
+    def _number(
+        self,
+        number: Number,
+        desired: Desired,
+        lease: LeaseRow | None,
+        pipeline: Pipeline | None,
+        at: float,
+    ) -> NumberView:
+        key = number.number_id
+        figures = self._figures.number(key)
+        state, reason, until_s = _state(number, pipeline)
+        rows = self._database.in_flight.get(key, _NOTHING)
+        served = [c for c in desired.campaigns.values() if key in c.numbers and c.state == "running"]
+        top, share = _errors_of(figures, at)
+        return NumberView(
+            id=number.id,
+            display=number.display,
+            account=number.account,
+            owner=lease.node if lease and not lease.released else None,
+            epoch=lease.epoch if lease else 0,
+            state=state,
+            reason=reason,
+            until=now() + timedelta(seconds=until_s) if until_s else None,
+            rate=number.rate,
+            limit=number.limit,
+            ceiling=number.ceiling if number.ceiling is not None else number.rate,
+            accepted_last_second=round(figures.accepted.last(at, 1)[0]),
+            tries_last_second=round(figures.tries.last(at, 1)[0]),
+            sent_per_second=figures.accepted.mean(at, 5),
+            tries_per_second=figures.tries.mean(at, 5),
+            token_wait=figures.token_wait.percentiles(at),
+            latency=figures.latency.percentiles(at),
+            bound_by=self._bound_by(key, figures, pipeline, at),
+            in_flight=pipeline.in_flight if pipeline else 0,
+            pending=sum(self._waiting(c.campaign_id) for c in served),
+            stuck=rows.stuck,
+            unknown=rows.unknown,
+            error_share=share,
+            top_error=top,
+            last_accepted_s=at - figures.last_accepted if figures.last_accepted is not None else None,
+            campaigns=tuple(c.name for c in served),
+            accepted_series=figures.accepted.last(at, 60),
+        )
+
+    def _bound_by(self, key: int, figures: NumberFigures, pipeline: Pipeline | None, at: float) -> str:
+        if pipeline is not None and (closed := pipeline.closed()) is not None:
+            return closed
+        second, word = self._bound.get(key, (0, "rows"))
+        if int(at) != second:
+            word = figures.bound_by()
+            self._bound[key] = (int(at), word)
+        return word
+
+    def _waiting(self, campaign_id: int) -> int:
+        return self._database.counts.get(campaign_id, {}).get(State.PENDING, 0)
+
+    def _campaign(
+        self, campaign: Campaign, desired: Desired, numbers: tuple[NumberView, ...]
+    ) -> CampaignView:
+        key = campaign.campaign_id
+        counts = self._database.counts.get(key, dict.fromkeys(State, 0))
+        tallies = self._database.tallies.get(key, Tallies())
+        waiting = sum(counts[state] for state in _WAITING)
+        pace = self._database.pace(key)
+        ids = {desired.numbers[n].id for n in campaign.numbers if n in desired.numbers}
+        return CampaignView(
+            name=campaign.name,
+            state=campaign.state,
+            reason=campaign.reason,
+            planned=self._database.planned.get(key, 0),
+            counts={state.word: n for state, n in counts.items()},
+            accepted=tallies.accepted,
+            tries=tallies.tries,
+            attempts=tallies.attempts,
+            possible_duplicates=tallies.possible_duplicates,
+            rate=sum(n.rate for n in numbers if n.id in ids and n.state not in ("paused", "held")),
+            eta_s=waiting / pace if waiting and pace and pace > 0 and campaign.state == "running" else None,
+            started_at=campaign.started_at,
+            finished_at=campaign.finished_at,
+            deadline=campaign.deadline,
+        )
+
+    def _errors(self, at: float) -> tuple[ErrorView, ...]:
+        trends: dict[int, list[int]] = {}
+        for figures in self._figures.numbers.values():
+            for code, trend in figures.codes.trends(at).items():
+                total = trends.setdefault(code, [0] * len(trend))
+                trends[code] = [a + b for a, b in zip(total, trend, strict=True)]
+        views = [
+            ErrorView(code, describe(code).title, describe(code).scope.value, sum(trend), tuple(trend))
+            for code, trend in trends.items()
+        ]
+        return tuple(sorted(views, key=lambda v: -v.count))
+
+    def _stuck(self, desired: Desired) -> tuple[StuckBand, ...]:
+        bands = []
+        rows = self._database.in_flight
+        for label, of in _BANDS:
+            by_number = [
+                (desired.numbers[k].id, of(r)) for k, r in rows.items() if of(r) and k in desired.numbers
+            ]
+            if by_number:
+                oldest = max(r.oldest for r in rows.values())
+                bands.append(StuckBand(label, sum(n for _, n in by_number), tuple(by_number), oldest))
+        return tuple(bands)
+
+
+def _state(number: Number, pipeline: Pipeline | None) -> tuple[str, str | None, float]:
+    """The first that applies of paused, held, waiting, slowed, active; its reason; and how long it still lasts."""
+    if number.paused or (pipeline is not None and pipeline.paused_here) or number.rate <= 0:
+        by_engine = number.paused and number.paused_by == "auto"
+        return ("held" if by_engine else "paused"), number.pause_reason, 0.0
+    if pipeline is not None and pipeline.silent_for > 0:
+        return "waiting", "the provider asked for silence", pipeline.silent_for
+    if number.ceiling is not None and number.ceiling < number.rate:
+        return "slowed", None, 0.0
+    return "active", None, 0.0
+
+
+def _errors_of(figures: NumberFigures, at: float) -> tuple[int | None, float | None]:
+    trends = figures.codes.trends(at)
+    top = max(trends, key=lambda code: sum(trends[code]), default=None)
+    answered = sum(figures.tries.last(at, 300))
+    return top, (sum(figures.refused.last(at, 300)) / answered if answered else None)
+
+
+def _worst(all_of_them: list[Percentiles | None]) -> Percentiles | None:
+    known = [p for p in all_of_them if p is not None]
+    return max(known, key=lambda p: p.p95) if known else None
