@@ -29,6 +29,9 @@ class Row(NamedTuple):
     country: str
     params: dict[str, str]
 
+    def __repr__(self) -> str:
+        return f"Row(line={self.line}, …)"  # who it is must not reach a log by accident
+
 
 class Refusal(NamedTuple):
     """A record that cannot be kept. `column` is None when its fault is not one cell's; `raw` is its text."""
@@ -37,6 +40,9 @@ class Refusal(NamedTuple):
     column: str | None
     reason: str
     raw: str
+
+    def __repr__(self) -> str:
+        return f"Refusal(line={self.line}, column={self.column!r}, reason={self.reason!r}, …)"
 
 
 class Blank(NamedTuple):

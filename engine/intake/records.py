@@ -43,6 +43,9 @@ class Record(NamedTuple):
     fault: CellFault | None
     raw: str
 
+    def __repr__(self) -> str:
+        return f"Record(line={self.line}, fault={self.fault!r}, …)"  # people's data must not reach a log
+
 
 class Records:
     """The records of `source` (opened with newline=""), blank ones included. Raises FileFault while iterating."""

@@ -6,10 +6,10 @@ lock of the transaction, which is safe behind pgbouncer.
 """
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import asyncpg
 import msgspec
@@ -165,15 +165,9 @@ class Import:
             )
         entry.before, entry.after = f"planned {planned - taken}", f"planned {planned}"
         await journal.write(self._connection, entry)
-        commit = asyncio.ensure_future(self._transaction.commit())
         self._kept = True
         try:
-            while not commit.done():
-                try:
-                    await asyncio.shield(commit)
-                except asyncio.CancelledError:
-                    if commit.cancelled():
-                        raise
+            await _to_its_end(self._transaction.commit())
         except DATABASE_FAULTS as error:
             raise ImportRefused(
                 "The database was lost at the very end, and whether the import was kept is not known: "
@@ -183,7 +177,8 @@ class Import:
     async def drop(self) -> None:
         """Undo everything, unless it was kept."""
         if not self._kept:
-            await self._transaction.rollback()
+            with suppress(*DATABASE_FAULTS):  # a connection that is gone has undone it already
+                await self._transaction.rollback()
 
     async def _insert(self, campaign: int, taken: int) -> None:
         await self._connection.execute("ANALYZE audience_new")
@@ -237,8 +232,15 @@ async def _opened(connection: Connection, name: str) -> AsyncIterator[Import]:
         await connection.execute(STAGE)
         yield act
     finally:
-        if not connection.is_closed():
-            await act.drop()
+        await act.drop()
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
+    task.result()
 
 
 async def _target(connection: Connection, name: str) -> Target:
