@@ -70,7 +70,9 @@ class NumberCommands(Acts):
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             if self._pauses is None or number not in self._pauses.read():
                 raise
-            return kept_beside(number, self._pauses.directory.as_posix(), type(error).__name__)
+            return kept_beside(
+                number, str(self._pauses.directory), f"The database was lost ({type(error).__name__})"
+            )
 
     async def resume_number(self, number: str) -> Done:
         """Take back a pause, by a person or by the engine."""
@@ -191,11 +193,11 @@ class NumberCommands(Acts):
 
 
 def kept_beside(number: str, directory: str, cause: str) -> Done:
-    """The pause that could only be kept on this machine."""
+    """A pause that could only be kept on this machine; `cause`: a sentence without its full stop."""
     done = Done(f"Number {number} is paused on this machine.", after="paused")
     warning = (
-        f"The database could not be reached ({cause}): the pause is kept in {directory}/{number} and goes into the "
-        "database when this machine's engine finds it again; engines on other machines do not know of it."
+        f"{cause}; the pause is kept in {directory}/{number} and goes into the database when this machine's engine "
+        "finds it again, and engines on other machines do not know of it until then."
     )
     return replace(done, warnings=(warning,))
 

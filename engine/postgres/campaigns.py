@@ -72,7 +72,7 @@ SELECT DISTINCT c.campaign_id FROM campaign c JOIN lane l USING (campaign_id)
 
 VIEW = """
 SELECT c.campaign_id, c.name, c.state, c.reason, c.planned, c.template, c.language, c.priority, c.deadline,
-       c.unknown_policy, c.started_at, c.finished_at,
+       c.unknown_policy, c.max_failed, c.started_at, c.finished_at,
        ARRAY(SELECT n.id FROM campaign_number u JOIN number n USING (number_id)
               WHERE u.campaign_id = c.campaign_id ORDER BY n.number_id) AS numbers,
        (SELECT coalesce(sum(coalesce(n.ceiling, n.rate)), 0) FROM campaign_number u JOIN number n USING (number_id)
@@ -127,6 +127,7 @@ class CampaignRow:
     priority: int
     deadline: datetime | None
     unknown_policy: str
+    max_failed: float
     started_at: datetime | None
     finished_at: datetime | None
     numbers: tuple[str, ...]

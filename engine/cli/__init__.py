@@ -1,0 +1,35 @@
+"""The commands of `tidegate`. Each module holds one group; what takes time to import is imported when it is used.
+
+root      the top: global flags, errors as one sentence, exit codes
+session   what commands share: settings, the database, what is printed
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from engine.cli import audience, campaign, check, everything, number, prove, rows, run, schema
+from engine.cli.root import new_app, root
+
+if TYPE_CHECKING:
+    from engine.config import Config, RunOptions
+
+__all__ = ["app", "open_console", "run_command"]
+
+open_console: "Callable[[Config, RunOptions], int] | None" = None
+"""Set by the console's entry point. Without it `run` knows only --no-ui: the engine never imports a screen."""
+
+app = new_app(root)
+check.register(app)
+schema.register(app)
+app.add_typer(number.group, name="number")
+app.add_typer(campaign.group, name="campaign")
+audience.register(app)
+run.register(app)
+everything.register(app)
+prove.register(app)
+app.add_typer(rows.group, name="rows")
+
+
+def run_command() -> None:
+    """`tidegate …` as the process's whole work; ends the process with the exit code."""
+    app(prog_name="tidegate")

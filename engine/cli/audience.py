@@ -1,0 +1,115 @@
+"""tidegate import"""
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli.session import Json, database, settings
+
+if TYPE_CHECKING:
+    from engine.intake.report import Report
+
+SHOWN = 10
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("import")(import_)
+
+
+def import_(
+    ctx: typer.Context,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The audience, a CSV file.", show_default=False)
+    ],
+    campaign: Annotated[str, typer.Option("--campaign", metavar="NAME", help="Whose audience it is.")],
+    phone_column: Annotated[str, typer.Option("--phone-column", metavar="COLUMN")] = "phone",
+    country: Annotated[
+        str | None, typer.Option("--country", metavar="CODE", help="Of numbers without +, such as BR.")
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="Instead of finding it out, such as cp1252.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Do everything, keep nothing.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse the file for any row's fault.")] = False,
+    rejects: Annotated[
+        Path | None, typer.Option("--rejects", metavar="FILE", help="Write the refused rows there, as CSV.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Take an audience into a campaign: every line is taken, folded into another, or refused with its reason.
+
+    \b
+    Example:
+      tidegate import audience.csv --campaign reminder --country BR --rejects refused.csv
+    """
+    from engine.author import author
+    from engine.intake import importer
+
+    config = settings(ctx)
+
+    async def once() -> "Report":
+        async with database(config) as (pool, _):
+            with _progress(file.name, show=not as_json and sys.stderr.isatty()) as moved:
+                return await importer.import_audience(
+                    pool,
+                    file,
+                    campaign=campaign,
+                    author=author(),
+                    origin="cli",
+                    phone_column=phone_column,
+                    country=country,
+                    encoding=encoding,
+                    dry_run=dry_run,
+                    strict=strict,
+                    rejects=rejects,
+                    progress=moved,
+                )
+
+    report = asyncio.run(once())
+    print(report.json()) if as_json else _print(report, file, dry_run=dry_run)
+    if report.exit_code:
+        raise typer.Exit(report.exit_code)
+
+
+@contextmanager
+def _progress(title: str, *, show: bool) -> Iterator[Callable[[int, int], None] | None]:
+    if not show:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    shown = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*shown, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title)
+        yield lambda done, whole: bar.update(task, completed=done, total=whole)
+
+
+def _print(report: "Report", file: Path, *, dry_run: bool) -> None:
+    fault = report.file_fault
+    if fault:
+        where = f"{file}, line {fault.line}" if fault.line is not None else str(file)
+        print(f"tidegate: {where}: {fault.reason}", file=sys.stderr)
+        return
+    kept = "would be taken" if dry_run else "taken"
+    print(
+        f"{report.lines:,} lines ({report.encoding}, separator {report.separator!r}): {report.taken:,} {kept}, "
+        f"{report.refused:,} refused, {report.folded:,} folded, "
+        f"{report.already:,} already there, {report.blank:,} blank."
+    )
+    for rejected in report.rejects[:SHOWN]:
+        column = f", column {rejected.column}" if rejected.column else ""
+        print(f"  line {rejected.line}{column}: {rejected.reason}")
+    if report.refused > SHOWN:
+        print(f"  … and {report.refused - SHOWN:,} more: --rejects FILE writes them all.")

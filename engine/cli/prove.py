@@ -1,0 +1,8 @@
+"""tidegate reconcile, audit"""
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    del app

@@ -1,0 +1,93 @@
+"""tidegate rows …"""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli.root import new_group
+from engine.cli.session import Json, database, print_json, print_table, settings
+
+if TYPE_CHECKING:
+    from engine.postgres.rows import Row, Timeline
+
+group = new_group("Single rows: who stands where, and why.")
+
+
+@group.command("list")
+def list_(
+    ctx: typer.Context,
+    campaign: Annotated[str, typer.Option("--campaign", metavar="NAME", help="Whose rows.")],
+    state: Annotated[
+        str | None, typer.Option("--state", help="Only these: pending, sending, failed, …")
+    ] = None,
+    code: Annotated[int | None, typer.Option("--code", help="Only with this error code.")] = None,
+    most: Annotated[int, typer.Option("--most", min=1, help="At most so many.")] = 100,
+    after: Annotated[int, typer.Option("--after", metavar="ID", help="Go on after this row.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Rows of a campaign, by state and code; phone numbers are masked.
+
+    \b
+    Example:
+      tidegate rows list --campaign reminder --state failed --code 131026
+    """
+    from engine.domain.recipient import State
+    from engine.postgres import rows
+
+    wanted = next((s for s in State if s.word == state), None)
+    if state is not None and wanted is None:
+        raise typer.BadParameter(f"{state!r} is no state: one of {', '.join(s.word for s in State)}")
+    config = settings(ctx)
+
+    async def once() -> "list[Row]":
+        async with database(config) as (pool, commands):
+            await commands.show_campaign(campaign)  # a misspelt name is no empty answer
+            return await rows.listing(pool, campaign, wanted, code, after, most)
+
+    found = [row.as_json() for row in asyncio.run(once())]
+    if as_json:
+        print_json(found)
+        return
+    shown = ("id", "phone", "state", "number", "tries", "attempts", "code", "reason", "moved_at")
+    print_table([n.upper() for n in shown], [[_text(n, row[n]) for n in shown] for row in found])
+
+
+@group.command()
+def show(
+    ctx: typer.Context,
+    row: Annotated[int, typer.Argument(metavar="ID", help="The row's id.", show_default=False)],
+    as_json: Json = False,
+) -> None:
+    """One row with every try and what is known about it.
+
+    \b
+    Example:
+      tidegate rows show 1204118
+    """
+    from engine.commands import Refused
+    from engine.postgres import rows
+
+    config = settings(ctx)
+
+    async def once() -> "Timeline | None":
+        async with database(config) as (pool, _):
+            return await rows.timeline(pool, row)
+
+    found = asyncio.run(once())
+    if found is None:
+        raise Refused(f"There is no row {row}: `tidegate rows list --campaign NAME` shows those that exist.")
+    if as_json:
+        print_json(found.as_json())
+        return
+    for name, value in found.row.as_json().items():
+        print(f"{name:16} {'-' if value is None else value}")
+    print()
+    shown = ("n", "outcome", "sent_at", "answered_at", "number", "code", "wamid", "raw")
+    print_table(
+        [n.upper() for n in shown], [[_text(n, line[n]) for n in shown] for line in found.tries_json()]
+    )
+
+
+def _text(name: str, value: object) -> object:
+    return str(value) if name in ("id", "code") and value is not None else value

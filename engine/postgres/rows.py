@@ -1,0 +1,133 @@
+"""Single rows, for people: listed by state and code, and one row's timeline."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from engine.domain.errors import describe
+from engine.domain.message import masked
+from engine.domain.recipient import State
+from engine.postgres.pool import Executor
+
+LISTING = """
+SELECT r.id, c.name, d.phone, r.state, n.id AS number, r.tries, r.attempts, r.code, r.next_attempt_at, r.moved_at
+  FROM campaign c JOIN lane l USING (campaign_id) JOIN recipient r USING (lane_id)
+  LEFT JOIN recipient_data d ON d.id = r.id
+  LEFT JOIN number n ON n.number_id = r.number_id
+ WHERE c.name = $1 AND ($2::"char" IS NULL OR r.state = $2) AND ($3::int IS NULL OR r.code = $3) AND r.id > $4
+ ORDER BY r.id LIMIT $5
+"""
+
+ONE = """
+SELECT r.id, c.name, d.phone, r.state, n.id AS number, r.tries, r.attempts, r.code, r.next_attempt_at, r.moved_at
+  FROM recipient r JOIN lane l USING (lane_id) JOIN campaign c USING (campaign_id)
+  LEFT JOIN recipient_data d ON d.id = r.id
+  LEFT JOIN number n ON n.number_id = r.number_id
+ WHERE r.id = $1
+"""
+
+TRIES = """
+SELECT t.n, t.outcome, t.sent_at, t.answered_at, t.recorded_at, n.id AS number, t.epoch, t.code, t.wamid, t.raw
+  FROM try t LEFT JOIN number n USING (number_id)
+ WHERE t.recipient_id = $1 ORDER BY t.n, t.recorded_at, t.answered_at
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row as people see it; the phone number is masked already."""
+
+    id: int
+    campaign: str
+    phone: str
+    state: State
+    number: str | None
+    tries: int
+    attempts: int
+    code: int | None
+    next_attempt_at: datetime | None
+    moved_at: datetime
+
+    def as_json(self) -> dict[str, object]:
+        """The public shape of `rows list --json`."""
+        return {
+            "id": self.id,
+            "campaign": self.campaign,
+            "phone": self.phone,
+            "state": self.state.word,
+            "number": self.number,
+            "tries": self.tries,
+            "attempts": self.attempts,
+            "code": self.code,
+            "reason": describe(self.code).title if self.code is not None else None,
+            "next_attempt_at": self.next_attempt_at.isoformat() if self.next_attempt_at else None,
+            "moved_at": self.moved_at.isoformat(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One line of a row's timeline: a try, or something that became known about it later."""
+
+    n: int
+    outcome: str
+    sent_at: datetime
+    answered_at: datetime | None
+    recorded_at: datetime
+    number: str | None
+    epoch: int
+    code: int | None
+    wamid: str | None
+    raw: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A row and all that is known about it."""
+
+    row: Row
+    tries: tuple[Evidence, ...]
+
+    def tries_json(self) -> list[dict[str, object]]:
+        """Each line with its times as text."""
+        return [
+            {
+                "n": t.n,
+                "outcome": t.outcome,
+                "sent_at": t.sent_at.isoformat(),
+                "answered_at": t.answered_at.isoformat() if t.answered_at else None,
+                "recorded_at": t.recorded_at.isoformat(),
+                "number": t.number,
+                "epoch": t.epoch,
+                "code": t.code,
+                "wamid": t.wamid,
+                "raw": t.raw,
+            }
+            for t in self.tries
+        ]
+
+    def as_json(self) -> dict[str, object]:
+        """The row's shape, and its timeline."""
+        return {**self.row.as_json(), "timeline": self.tries_json()}
+
+
+async def listing(
+    db: Executor, campaign: str, state: State | None, code: int | None, after: int, most: int
+) -> list[Row]:
+    """At most `most` rows after id `after`, in order of id."""
+    letter = state.value.encode() if state else None
+    return [_row(record) for record in await db.fetch(LISTING, campaign, letter, code, after, most)]
+
+
+async def timeline(db: Executor, id_: int) -> Timeline | None:
+    """One row with its tries, oldest first; None when there is no such row."""
+    record = await db.fetchrow(ONE, id_)
+    if record is None:
+        return None
+    return Timeline(_row(record), tuple(Evidence(*line) for line in await db.fetch(TRIES, id_)))
+
+
+def _row(record: Iterable[Any]) -> Row:
+    id_, campaign, phone, state, *rest = record
+    return Row(id_, campaign, masked(phone or ""), State(state.decode()), *rest)
