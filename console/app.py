@@ -196,7 +196,7 @@ class ConsoleApp(App[str], inherit_bindings=False):
                 case "freeze":
                     self.session.freeze()
                 case "interrupt":
-                    self.session.notify(LEAVING[self.mode])
+                    self.session.notify(LEAVING[self.mode].replace("\n", " "))
         self.tick()
 
     def _open(self, page: PageScreen) -> None:

@@ -13,10 +13,10 @@ class Level(Enum):
     """How much an act asks for before it happens."""
 
     VIEW = "changes nothing"
-    L0 = "at once, can be undone"
-    L1 = "asks: y"
-    L2 = "asks: a name and a reason"
-    DEPENDS = "at once or asks, by what it would do"
+    L0 = "at once"
+    L1 = "asks y"
+    L2 = "asks a name and a reason"
+    DEPENDS = "may ask"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +83,15 @@ ACTIONS: tuple[Action, ...] = (
 )  # fmt: skip
 
 KEY_LINE = (
-    "help", "filter", "enter", "pause", "resume", "rate_down", "reconcile", "freeze", "window",
-    "acknowledge", "undo", "pause_all", "leave", "stop", "palette",
+    "help", "pause", "resume", "rate_down", "undo", "acknowledge", "pause_all", "leave", "stop", "reconcile",
+    "filter", "freeze", "window", "enter", "palette",
 )  # fmt: skip
 """What the last line of the screen shows, the most needed first: what does not fit is left out."""
 
 LEAVING = {
-    "run": "q: leave the screen, the engine goes on headless (then ctrl+c drains it). Q: stop the engine.",
-    "attach": "q: close this viewer, the nodes go on. Q: stop the engine on the nodes.",
-    "demo": "q: end the demo, screen and engine. Q: drain, then end.",
+    "run": "q: leave the screen, the engine goes on headless (then ctrl+c drains it).\nQ: stop the engine.",
+    "attach": "q: close this viewer, the nodes go on.\nQ: stop the engine on the nodes.",
+    "demo": "q: end the demo, screen and engine.\nQ: drain, then end.",
 }
 """What q and Q do, by the way the screen was opened; ctrl+c says exactly this."""
 

@@ -53,8 +53,8 @@ class Line:
         return self.add(fill * max(0, column - self.width), role)
 
     def end(self, other: "Line", width: int) -> Self:
-        """Put another line at the right edge when it fits with a space between, else leave it out."""
-        if self.width + 1 + other.width <= width:
+        """Put another line at the right edge when it fits, else leave it out."""
+        if self.width + other.width <= width:
             self.to(width - other.width)
             self.parts.extend(other.parts)
         return self

@@ -39,7 +39,7 @@ STYLES: dict[str, Style] = {
     "critical": Style(color=VERMILION, bold=True, reverse=True),
     "critical-text": Style(color=VERMILION, bold=True),
     "staged": Style(color=ORANGE, bold=True, reverse=True),
-    "bar": Style(color=BLUE),
+    "bar": Style(color="#4A90B8"),
     "chart": Style(color=BLUE),
 }
 """Role -> style. A line names roles, so a theme is one table."""

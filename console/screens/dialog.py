@@ -47,10 +47,15 @@ class Dialog(ModalScreen[None]):
         )
         with Vertical(classes=classes):
             yield Static(Text(self._title), classes="title")
-            yield from self.body()
+            inputs = self.body()
+            answer = Static(id="answer", classes="answer", markup=False)
+            if inputs:  # first, so that a terminal of five lines still shows what to type and where
+                yield answer
+                yield from inputs
             yield Static(id="facts", markup=False)
             yield Static(id="fresh", markup=False)
-            yield Static(id="answer", classes="answer", markup=False)
+            if not inputs:
+                yield answer
             yield Cancel()
 
     def body(self) -> Sequence[Widget]:

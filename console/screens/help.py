@@ -22,7 +22,7 @@ class HelpScreen(PageScreen):
 
     def items(self, frame: Frame, _width: int) -> Sequence[Line]:
         """Grouped as in the table."""
-        lines, group = [Line(LEAVING[self._mode], "strong")], ""
+        lines, group = [Line(part, "strong") for part in LEAVING[self._mode].splitlines()], ""
         for name, key, text, asks in table():
             if name != group:
                 group = name

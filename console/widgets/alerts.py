@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+
 from console.format import age, fit
 from console.frame import Frame, ranked_alerts
 from console.line import Line
 from console.widgets.panel import LinePanel
 from engine.domain.snapshot import AlertView
+
+_ROLES = {"critical": "critical-text", "warning": "warning"}
 
 
 class AlertLine(LinePanel, can_focus=True):
@@ -27,13 +31,23 @@ class AlertLine(LinePanel, can_focus=True):
         line = Line(f"!!{critical} ", "critical") if critical else Line()
         tail = _tail(frame, len(alerts) - 1, bool(fresh), self.has_focus)
         text = alert_text(shown, frame, with_advice=width >= 120)
-        role = "faint" if shown.acknowledged else shown.severity
         room = width - line.width - tail.width
-        line.add(
-            fit(text, min(room, len(text)), cut=frame.glyphs.cut),
-            "critical-text" if role == "critical" else role,
-        )
-        return [line.end(tail, width + 1)]
+        line.add(fit(text, min(room, cell_len(text)), cut=frame.glyphs.cut), _role(shown))
+        others = [a for a in alerts if a is not shown]
+        for left, other in zip(range(len(others) - 1, -1, -1), others, strict=True):
+            part = f" {frame.glyphs.sep} {alert_text(other, frame, with_advice=False)}"
+            rest = _tail(frame, left, bool(fresh), self.has_focus)
+            if line.width + cell_len(part) + rest.width > width:
+                break
+            line.add(part, _role(other))
+            tail = rest
+        return [line.end(tail, width)]
+
+
+def _role(alert: AlertView) -> str:
+    if alert.acknowledged:
+        return "faint"
+    return "critical-text" if alert.severity == "critical" else "warning"
 
 
 def alert_text(alert: AlertView, frame: Frame, with_advice: bool) -> str:

@@ -93,13 +93,13 @@ class Chart(LinePanel):
 class AcceptedChart(Chart):
     """Accepted per second, with the configured rate drawn as a line."""
 
-    TITLE = "ACCEPTED/s (- configured)"
+    TITLE = "ACCEPTED/s, - configured,"
 
     def data(self, frame: Frame, window: int, width: int) -> list[Series]:
         """The configured rate first, so that the measured line lies on top."""
         if frame.snapshot is None:
             return []
-        sign = "*" if frame.glyphs.ascii else "braille"
+        sign = "*" if frame.glyphs.ascii else "hd"
         return [
             Series(sampled(frame.snapshot.rate_series, window, width), "-"),
             Series(sampled(frame.snapshot.accepted_series, window, width), sign),
@@ -109,13 +109,13 @@ class AcceptedChart(Chart):
 class TokenWaitChart(Chart):
     """How long a ready row waits for its permit: the worst number, and the median number."""
 
-    TITLE, UNIT = "TOKEN WAIT p95 worst (. median)", "s"
+    TITLE, UNIT = "TOKEN WAIT p95 worst, . median,", "s"
 
     def data(self, frame: Frame, window: int, width: int) -> list[Series]:
         """The median first, the worst on top."""
         if frame.snapshot is None:
             return []
-        sign = "*" if frame.glyphs.ascii else "braille"
+        sign = "*" if frame.glyphs.ascii else "hd"
         return [
             Series(sampled(frame.snapshot.token_wait_median_series, window, width), "."),
             Series(sampled(frame.snapshot.token_wait_series, window, width), sign),

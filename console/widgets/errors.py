@@ -38,14 +38,19 @@ def _line(error: ErrorView, frame: Frame, width: int) -> Line:
         sign, role = glyphs.critical, "critical-text"
     elif rising:
         sign, role = glyphs.warning, "warning"
-    strip = spark(error.trend, glyphs.spark)
-    wide = max(0, width - 44)
+    strip = spark(error.trend if width >= 46 else _pairs(error.trend), glyphs.spark)
+    wide = max(0, width - 46)
     scope = fit(" " + clean(error.scope, glyphs), min(wide, 20), cut=glyphs.cut) if wide >= 8 else ""
-    title_width = max(4, width - 7 - 9 - len(strip) - 5 - len(scope))
+    title_width = max(4, width - 17 - len(strip) - len(glyphs.critical) - len(scope))
     line = Line(f"{error.code:>7} ").cell(clean(error.title, glyphs), title_width, cut=glyphs.cut)
     return (
-        line.cell(number(error.count), 8, ">", "strong")
+        line.cell(number(error.count), 7, ">", "strong")
         .add(f" {strip}", "bar")
         .add(f" {sign}", role)
         .add(scope)
     )
+
+
+def _pairs(trend: Sequence[int]) -> list[int]:
+    """Minutes out of half-minutes, for a narrow panel."""
+    return [sum(trend[max(0, end - 2) : end]) for end in range(len(trend), 0, -2)][::-1]

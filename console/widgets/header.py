@@ -28,7 +28,7 @@ class Header(LinePanel):
 
     def lines(self, frame: Frame, width: int, _height: int) -> Sequence[Line]:
         """The line, without its least important parts when it is too long."""
-        return [fitted(_parts(frame, width), width)]
+        return [fitted([(rank, line) for rank, line in _parts(frame, width) if line.parts], width)]
 
 
 def fitted(parts: list[tuple[int, Line]], width: int) -> Line:
@@ -70,8 +70,7 @@ def _parts(frame: Frame, width: int) -> list[tuple[int, Line]]:
         (2, Line(right, "warning" if snapshot.read_only else "strong")),
         (6, Line(clean(snapshot.author, frame.glyphs), "text")),
         (1, fresh),
-        (5, Line(f"{utc:%H:%M:%S}Z")),
-        (8, Line(f"{utc.astimezone():%H:%M}L", "faint")),
+        (5, Line(f"{utc:%H:%M:%S}Z").add(f" {utc.astimezone():%H:%M}L" if width >= 100 else "", "faint")),
     ]
 
 

@@ -18,7 +18,8 @@ class KeyLine(LinePanel):
             action = by_name(name)
             shown = "+/-" if name == "rate_down" else action.shown
             shown = frame.glyphs.enter if name == "enter" else shown
-            part = f"{' ' if line.parts else ''}{shown} {action.short}"
-            if line.width + len(part) <= width:
-                line.add(f"{' ' if line.parts else ''}{shown}", "key").add(f" {action.short}", "faint")
+            space = " " if line.parts else ""
+            between = ":" if shown[-1].isalnum() else ""
+            if line.width + len(space + shown + between + action.short) <= width:
+                line.add(space + shown, "key").add(between + action.short, "faint")
         return [line]

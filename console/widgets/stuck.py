@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+
 from console.format import clean, duration, number
 from console.frame import Frame
 from console.line import Line
@@ -17,7 +19,7 @@ class Stuck(ListPanel):
         """What counts as stuck is in the title."""
         return "3 SENDING >120s and UNKNOWN"
 
-    def items(self, frame: Frame, _width: int) -> Sequence[Line]:
+    def items(self, frame: Frame, width: int) -> Sequence[Line]:
         """Bands with their numbers, then unknown."""
         snapshot = frame.snapshot
         if snapshot is None:
@@ -26,10 +28,13 @@ class Stuck(ListPanel):
         for band in snapshot.stuck:
             line = Line(f" {clean(band.label, frame.glyphs):<6}", "text")
             line.cell(number(band.count), 6, ">", "warning" if band.count else "faint")
-            who = "  ".join(f"{frame.label(key)} {n}" for key, n in band.by_number[:3])
-            line.add(f" {who}")
             if band.count:
-                line.add(f"  oldest {duration(band.oldest_s)}", "faint")
+                line.add(f" max {duration(band.oldest_s)}", "strong")
+            for key, count in band.by_number:
+                part = f"  {frame.label(key)} {number(count)}"
+                if line.width + cell_len(part) > width:
+                    break
+                line.add(part)
             lines.append(line)
         unknown = Line(" unknown ").add(number(snapshot.unknown), "warning" if snapshot.unknown else "strong")
         last = clean(snapshot.last_reconcile or "never", frame.glyphs)
