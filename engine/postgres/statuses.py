@@ -26,6 +26,10 @@ LOCK = """
 SELECT count(*) FROM (SELECT 1 FROM recipient WHERE id = ANY($1) ORDER BY id FOR UPDATE) locked
 """
 
+# APPLY joins lists whose lengths the planner cannot know; it guesses one row, and nested loops then compare each
+# row with each other (500 statuses: 190 ms against 12).
+NO_NESTED_LOOPS = "SET LOCAL enable_nestloop = off"
+
 # $1 ids  $2 n  $3 campaigns' random ids  $4 ranks (0 none, 1 sent, 3 delivered, 4 read)  $5 failed  $6 codes
 # $7 wamids  $8 raw  $9 Unix seconds
 APPLY = """
@@ -207,6 +211,7 @@ async def _apply(db: Session, statements: Sequence[Evidence]) -> tuple[Applied, 
     named.sort(key=lambda pair: (pair[1].row, pair[1].n))
     ids = [token.row for _, token in named]
     await db.execute(LOCK, ids)
+    await db.execute(NO_NESTED_LOOPS)
     rows = await db.fetch(
         APPLY,
         ids,

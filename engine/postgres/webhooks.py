@@ -27,13 +27,20 @@ WITH stored AS (
 INSERT INTO inbox_work (id, slot, received_at) SELECT id, slot, received_at FROM stored
 """
 
-# A scalar subquery, not a join: it can only be a look into one slot by primary key.
+# Scalar subqueries, not joins: they can only be a look into one slot by primary key. $2: bytes, but never none.
 TAKE = """
 WITH work AS MATERIALIZED (
   SELECT id, slot, received_at FROM inbox_work ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED),
-gone AS (DELETE FROM inbox_work WHERE id = ANY(ARRAY(SELECT id FROM work)))
-SELECT w.id, w.received_at, (SELECT body FROM inbox i WHERE i.slot = w.slot AND i.id = w.id) AS body FROM work w
- ORDER BY w.id
+mine AS MATERIALIZED (
+  SELECT id, slot, received_at FROM (
+    SELECT w.*, row_number() OVER (ORDER BY id) AS nth,
+           sum((SELECT octet_length(body) FROM inbox i WHERE i.slot = w.slot AND i.id = w.id)) OVER (ORDER BY w.id)
+             AS size
+      FROM work w) sized
+   WHERE nth = 1 OR size <= $2),
+gone AS (DELETE FROM inbox_work WHERE id = ANY(ARRAY(SELECT id FROM mine)))
+SELECT m.id, m.received_at, (SELECT body FROM inbox i WHERE i.slot = m.slot AND i.id = m.id) AS body FROM mine m
+ ORDER BY m.id
 """
 
 DROP = "DELETE FROM inbox_work WHERE id = $1"
@@ -94,10 +101,13 @@ async def store(db: Executor, bodies: Sequence[bytes]) -> None:
     await db.execute(STORE, list(bodies))
 
 
-async def take(db: Executor, most: int) -> list[Stored]:
-    """The oldest bodies that nobody else has in hand, off the work list when the caller's transaction commits."""
+async def take(db: Executor, most: int, most_bytes: int) -> list[Stored]:
+    """The oldest bodies that nobody else has in hand, off the work list when the caller's transaction commits.
+
+    At most `most`, and at most `most_bytes` unless the first alone is larger.
+    """
     await db.execute(LAZY_COMMIT)
-    return [Stored(*row) for row in await db.fetch(TAKE, most)]
+    return [Stored(*row) for row in await db.fetch(TAKE, most, most_bytes)]
 
 
 async def drop(db: Executor, body: int) -> None:

@@ -316,7 +316,9 @@ async def test_a_batch_touches_its_own_rows_among_200_000(
             batch, tries, [sale.name] * count, [3] * count, failed,
             [131026] * count, [f"w{row}" for row in batch], ["{}"] * count, [1.75e9] * count,
         )  # fmt: skip
-        applied = await explain(connection, statuses.APPLY, *arguments, generic=generic)
+        applied = await explain(
+            connection, statuses.APPLY, *arguments, generic=generic, setting=statuses.NO_NESTED_LOOPS
+        )
         locked = await explain(connection, statuses.LOCK, batch, generic=generic)
         found = await explain(
             connection, statuses.FIND_BY_WAMID, [f"w{row}" for row in batch], generic=generic

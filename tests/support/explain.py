@@ -55,12 +55,15 @@ class Plan:
         return int(self.root.get("Shared Hit Blocks", 0) + self.root.get("Shared Read Blocks", 0))
 
 
-async def explain(connection: Session, sql: str, *args: object, generic: bool = False) -> Plan:
+async def explain(
+    connection: Session, sql: str, *args: object, generic: bool = False, setting: str | None = None
+) -> Plan:
     """Run `sql` (it may change data) under EXPLAIN ANALYZE and roll back.
 
     `generic`: with the plan for any arguments, which a server switches to by itself after five runs. An EXPLAIN
     with parameters is always planned for its arguments, so the statement is prepared on the server and executed
-    with literals. Needs a connection of its own, outside a transaction.
+    with literals. `setting`: a SET LOCAL that the statement is run under.
+    Needs a connection of its own, outside a transaction.
     """
     types, values = await _literals(connection, sql, args)
     declared = f"({', '.join(types)})" if types else ""
@@ -71,6 +74,8 @@ async def explain(connection: Session, sql: str, *args: object, generic: bool = 
     await transaction.start()
     try:
         await connection.execute(f"SET LOCAL plan_cache_mode = {mode}")
+        if setting:
+            await connection.execute(setting)
         text = await connection.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE {_NAME} {given}")
     finally:
         await transaction.rollback()

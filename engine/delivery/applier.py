@@ -1,0 +1,219 @@
+"""From stored bodies to moved rows: take, parse, fold, apply, and off the work list, in one transaction."""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import TracebackType
+from typing import Self
+
+import structlog
+
+from engine.domain.evidence import fold
+from engine.domain.receipts import Parsed, Receipt, UnparsableError, parse
+from engine.postgres import statuses, webhooks
+from engine.postgres.pool import Executor, Pool
+from engine.postgres.statuses import Applied, Move
+
+log = structlog.get_logger(__name__)
+
+MOST_BODIES = 500
+MOST_BYTES = 1024 * 1024
+"""About 2,000 statuses: what one batch may cost the loop and the database."""
+
+IDLE_SECONDS = 0.5
+RETRY_SECONDS = 2.0
+TROUBLE_SECONDS = 1.0
+DELAYS = 1000
+
+
+@dataclass(slots=True)
+class Counts:
+    """What this process has applied since it started; read from the loop's own thread."""
+
+    bodies: int = 0
+    unparsable: int = 0
+    """Bodies that are no JSON object. They stay in the inbox as they came."""
+    refused: int = 0
+    """Bodies with a value that the database does not take. They stay in the inbox too."""
+    statuses: Counter[str] = field(default_factory=Counter)
+    """Statements about rows of ours, by word, after folding."""
+    ignored: Counter[str] = field(default_factory=Counter)
+    """Statuses of a word that means nothing to us, by word."""
+    fields: Counter[str] = field(default_factory=Counter)
+    """Changes of other fields than `messages`."""
+    errors: Counter[int | None] = field(default_factory=Counter)
+    """Errors that belong to no message, by code."""
+    inbound: int = 0
+    odd: int = 0
+    foreign: int = 0
+    kept: int = 0
+    """Statuses put aside because they matched nothing yet."""
+    unmatched: int = 0
+    """Of the last page of those, how many still wait."""
+    backlog: int = 0
+    lag: float = 0.0
+    """Age in seconds of the oldest body that is stored and not applied; by the last look."""
+    delays: deque[float] = field(default_factory=lambda: deque(maxlen=DELAYS))
+    """The latest delays from sent to delivered, in seconds."""
+
+
+class Applier:
+    """A standing task that applies the inbox. Enter it to start; leaving ends after the batch in hand.
+
+    Any number may run on one database: each body is in one's hand at a time. `on_applied` is called with the moves
+    of each batch once they are committed. `nudge`: set by whoever stores a body.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        nudge: asyncio.Event | None = None,
+        on_applied: Callable[[Sequence[Move]], None] = lambda _: None,
+    ) -> None:
+        self.counts = Counts()
+        self.task: asyncio.Task[None] | None = None
+        """The standing task: whoever supervises us watches it."""
+        self._pool = pool
+        self._nudge = nudge or asyncio.Event()
+        self._on_applied = on_applied
+        self._closing = False
+        self._in_hand: list[int] = []
+        self._one_by_one = 0  # so many bodies are still to be taken alone, to find the one that is refused
+        self._mark = 0
+        self._failing = False
+
+    async def __aenter__(self) -> Self:
+        self.task = asyncio.create_task(self._run(), name="webhook applier")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing = True
+        self._nudge.set()
+        if self.task:
+            await self.task
+
+    async def apply_batch(self) -> int:
+        """Apply one batch; how many bodies it held. Raises what the database raises; nothing is then applied."""
+        self._in_hand = []
+        async with self._pool.acquire() as connection, connection.transaction():
+            stored = await webhooks.take(connection, 1 if self._one_by_one else MOST_BODIES, MOST_BYTES)
+            self._in_hand = [body.id for body in stored]
+            read = [(body.received_at, _parsed(body.body)) for body in stored]
+            applied = await self._apply(connection, read)
+        self._in_hand = []
+        self._one_by_one = max(0, self._one_by_one - len(stored)) if stored else 0
+        self._count([parsed for _, parsed in read], applied)
+        return len(stored)
+
+    async def retry_unmatched(self) -> None:
+        """Try a page of the statuses again that matched nothing, and drop those that are an hour old."""
+        async with self._pool.acquire() as connection, connection.transaction():
+            applied, self._mark = await statuses.retry_unmatched(connection, self._mark)
+        self.counts.unmatched = applied.unmatched
+        self._settle(applied)
+
+    async def look(self) -> None:
+        """Measure how far we are behind."""
+        behind = await webhooks.backlog(self._pool)
+        self.counts.backlog, self.counts.lag = behind.bodies, behind.oldest
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time()
+        while not self._closing:
+            self._nudge.clear()
+            took = 0
+            try:
+                took = await self.apply_batch()
+                if loop.time() >= due:
+                    due = loop.time() + RETRY_SECONDS
+                    await self.look()
+                    await self.retry_unmatched()
+                self._recovered()
+            except webhooks.REFUSED as error:
+                await self._isolate(error)
+            except webhooks.TROUBLE as error:
+                self._troubled(error)
+                await asyncio.sleep(TROUBLE_SECONDS)
+            if not took and not self._one_by_one and not self._closing:
+                await self._wait()
+
+    async def _wait(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(IDLE_SECONDS):
+                await self._nudge.wait()
+
+    async def _isolate(self, error: Exception) -> None:
+        """A value that the database refuses must not hold its batch: take its bodies alone, leave that one out."""
+        match self._in_hand:
+            case []:
+                self._troubled(error)
+            case [body]:
+                log.error("a webhook body was left out", body=body, reason=type(error).__name__)
+                self.counts.refused += 1
+                self._one_by_one = max(0, self._one_by_one - 1)
+                await self._left_out(body)
+            case several:
+                self._one_by_one = len(several)
+
+    async def _left_out(self, body: int) -> None:
+        try:
+            await webhooks.drop(self._pool, body)
+        except webhooks.TROUBLE as error:
+            self._troubled(error)
+
+    def _troubled(self, error: BaseException) -> None:
+        if not self._failing:
+            log.warning("statuses cannot be applied; they wait in the inbox", reason=type(error).__name__)
+        self._failing = True
+
+    def _recovered(self) -> None:
+        if self._failing:
+            log.info("statuses are applied again")
+        self._failing = False
+
+    async def _apply(self, db: Executor, read: Sequence[tuple[datetime, Parsed | None]]) -> Applied:
+        receipts: list[Receipt] = []
+        seen: dict[str, datetime] = {}
+        for received_at, parsed in read:
+            for receipt in parsed.statuses if parsed else ():
+                receipts.append(receipt)
+                if receipt.number:
+                    seen[receipt.number] = received_at  # in the order of receipt: the last one stays
+        applied = await statuses.apply(db, fold(receipts)) if receipts else Applied()
+        await webhooks.seen(db, seen)
+        return applied
+
+    def _count(self, read: Sequence[Parsed | None], applied: Applied) -> None:
+        counts = self.counts
+        counts.bodies += len(read)
+        counts.unparsable += sum(1 for parsed in read if parsed is None)
+        for parsed in read:
+            if parsed is not None:
+                counts.ignored.update(parsed.ignored)
+                counts.fields.update(parsed.fields)
+                counts.errors.update(code for _, code in parsed.errors)
+                counts.inbound += parsed.inbound
+                counts.odd += len(parsed.odd)
+        counts.kept += applied.unmatched
+        self._settle(applied)
+
+    def _settle(self, applied: Applied) -> None:
+        self.counts.statuses.update(applied.kinds)
+        self.counts.foreign += applied.foreign
+        self.counts.delays.extend(applied.delays)
+        if applied.moves:
+            self._on_applied(applied.moves)
+
+
+def _parsed(body: bytes | None) -> Parsed | None:
+    """What a body says; None when it cannot be read."""
+    try:
+        return parse(body or b"")
+    except UnparsableError:
+        return None
