@@ -60,6 +60,8 @@ class RunOptions:
     patience: float = 600.0
     no_webhook: bool = False
     read_only: bool = False
+    demo: bool = False
+    """q ends everything, and the directory goes with it."""
 
 
 def _default_data_dir() -> Path:
@@ -123,7 +125,7 @@ def _default_node() -> str:
 
 
 _Duration = BeforeValidator(parse_duration)
-_Address = Annotated[Address, BeforeValidator(_address)]
+_Address = Annotated[Address, NoDecode, BeforeValidator(_address)]
 _Url = Annotated[str, BeforeValidator(_http_url)]
 
 

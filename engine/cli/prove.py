@@ -1,8 +1,138 @@
 """tidegate reconcile, audit"""
 
+import asyncio
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
+
+from engine.cli.session import Json, database, print_json, print_table, settings
+
+if TYPE_CHECKING:
+    from engine.control.audit import Audit
+    from engine.domain.snapshot import ReconcilePreview
+
+BROKEN = 5
+
+Campaign = Annotated[
+    str | None, typer.Option("--campaign", metavar="NAME", help="This one alone (default: all).")
+]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    del app
+    app.command("reconcile")(reconcile)
+    app.command("audit")(audit)
+
+
+def reconcile(
+    ctx: typer.Context,
+    campaign: Campaign = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Settle rows whose answer was lost, by each campaign's policy, where silence means something by now.
+
+    \b
+    Example:
+      tidegate reconcile --campaign reminder --dry-run
+    """
+    from engine.control.reconcile import Limits
+
+    config = settings(ctx)
+    limits = Limits(config.unknown_floor, config.request_deadline)
+
+    async def once() -> "ReconcilePreview":
+        async with database(config) as (_, commands):
+            return await commands.reconcile(limits, campaign, dry_run=dry_run)
+
+    done = asyncio.run(once())
+    if as_json:
+        print_json({"dry_run": dry_run, **asdict(done)})
+        return
+    print("Nothing is changed: this is a dry run." if dry_run else "Done.")
+    print_table(
+        ["ROWS", "WHAT"],
+        [
+            (done.to_sent, "unknown → sent (assumed, counted apart)"),
+            (done.to_pending, "unknown → pending (sent once more: possible duplicates)"),
+            (done.stay_unknown, "stay unknown, for evidence or a person"),
+            (done.waiting, "wait: their window has not passed, or statuses may still come"),
+            (done.stuck_to_unknown, "sending → unknown (their owner is gone)"),
+        ],
+    )
+    if done.note:
+        print(done.note, file=sys.stderr)
+
+
+def audit(ctx: typer.Context, campaign: Campaign = None, as_json: Json = False) -> None:
+    """Recount everything; prove from rows, tries and stamps that the invariants 1, 2, 3 and 5 hold.
+
+    Exit code 5 when one does not.
+
+    \b
+    Example:
+      tidegate audit --campaign reminder
+    """
+    from engine.commands import Refused
+    from engine.control import audit as audits
+
+    config = settings(ctx)
+
+    async def once() -> "Audit":
+        async with database(config) as (pool, _):
+            return await audits.run(pool, campaign)
+
+    try:
+        done = asyncio.run(once())
+    except audits.UnknownCampaignError:
+        raise Refused(
+            f"There is no campaign {campaign}: `tidegate campaign list` shows those that exist."
+        ) from None
+    if as_json:
+        print_json(_json(done))
+    else:
+        _print(done)
+    if not done.holds:
+        raise typer.Exit(BROKEN)
+
+
+def _json(done: "Audit") -> dict[str, Any]:
+    return {
+        "at": done.at.isoformat(),
+        "holds": done.holds,
+        "checks": [asdict(check) for check in done.checks],
+        "windows": [
+            {**asdict(window), "at": window.at.isoformat() if window.at else None} for window in done.windows
+        ],
+    }
+
+
+def _print(done: "Audit") -> None:
+    print_table(
+        ["INVARIANT", "WHAT", "RESULT", "LOOKED AT"],
+        [
+            (str(check.invariant), check.name, "holds" if check.holds else "BROKEN", check.text)
+            for check in done.checks
+        ],
+    )
+    if done.windows:
+        print()
+        print_table(
+            ["NUMBER", "SENDS", "FULLEST SECOND", "ALLOWED", "USED", "AT"],
+            [
+                (
+                    window.number,
+                    window.sends,
+                    window.worst,
+                    window.allowed,
+                    f"{window.share:.0%}",
+                    window.at.isoformat(timespec="milliseconds") if window.at else None,
+                )
+                for window in done.windows
+            ],
+        )
+    for check in done.checks:
+        for offender in check.offenders:
+            print(f"invariant {check.invariant}: {offender}")
