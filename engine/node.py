@@ -6,6 +6,7 @@ receiver ─► inbox ─► applier                        jobs                
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,7 +28,7 @@ from engine.domain.outcome import Next
 from engine.domain.snapshot import Snapshot
 from engine.observe.alerts import Alerts
 from engine.observe.figures import DatabaseFigures
-from engine.observe.metrics import NodeFigures
+from engine.observe.metrics import NodeFigures, of_samples
 from engine.postgres.desired import Campaign, Desired
 from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.pool import Pool
@@ -105,9 +106,16 @@ class Engine:
         )
         self.commands = commands
         self._background: set[asyncio.Task[Any]] = set()
+        self.delays: deque[float] = deque(maxlen=0)
+        """The latest delays from sent to delivered, in seconds; the applier's."""
+        self._watched: list[asyncio.Task[None]] = []
         self._also: list[Coroutine[Any, Any, None]] = []
 
     # Life
+
+    def watch(self, task: asyncio.Task[None]) -> None:
+        """A standing task of somebody else: its death ends the node, its end is not ours to bring about."""
+        self._watched.append(task)
 
     def stand(self, work: Coroutine[Any, Any, None]) -> None:
         """One more standing task, to be run by `run`: its death ends the node."""
@@ -129,7 +137,13 @@ class Engine:
         standing += [asyncio.create_task(jobs.run(job)) for job in jobs.standing_jobs(self.db)]
         inner = [asyncio.create_task(self.marker.run()), asyncio.create_task(self.writer.run())]
         asked = asyncio.create_task(self._drain_asked.wait())
-        watched: list[asyncio.Future[Any]] = [*standing, *inner, asked, self.ownership.failure]
+        watched: list[asyncio.Future[Any]] = [
+            *standing,
+            *inner,
+            *self._watched,
+            asked,
+            self.ownership.failure,
+        ]
         try:
             done, _ = await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
             self._note_fault(done - {asked})
@@ -228,7 +242,7 @@ class Engine:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    def ready(self) -> str | None:
+    async def ready(self) -> str | None:
         """None when this node owns or can own numbers; else why not: for /readyz."""
         if self.why_draining is not None:
             return "draining"
@@ -254,6 +268,7 @@ class Engine:
         )
         self.latest = replace(
             bare,
+            sent_to_delivered=of_samples(self.delays),
             alerts=self._alerts.see(conditions(bare), now()),
             acts=tuple(self.desk.acts),
             events=tuple(self.desk.events),

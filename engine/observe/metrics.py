@@ -4,7 +4,7 @@ Times are seconds of the engine's loop. All of it belongs to the engine's thread
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from engine.domain.snapshot import SERIES_SECONDS, Percentiles
@@ -89,6 +89,15 @@ def _quantiles(counts: list[int], total: int, shares: tuple[float, ...]) -> Iter
             if seen >= wanted:
                 yield _SMALLEST * 2 ** ((bucket + 0.5) / _PER_OCTAVE)
                 break
+
+
+def of_samples(samples: Collection[float]) -> Percentiles | None:
+    """Percentiles of some samples, in seconds; None without any."""
+    if not samples:
+        return None
+    ordered = sorted(samples)
+    p50, p95, p99 = (ordered[min(len(ordered) - 1, int(share * len(ordered)))] for share in (0.5, 0.95, 0.99))
+    return Percentiles(p50, p95, p99, len(ordered))
 
 
 class CodeCounts:

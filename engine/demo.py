@@ -1,0 +1,187 @@
+"""`tidegate demo`: a small world of its own, to see everything at work: Postgres, simulator, three numbers, 5,000 people.
+
+It uses none of the user's settings, lives in a directory of its own, and leaves nothing behind.
+"""
+
+import asyncio
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from engine.app import run_headless
+from engine.author import author
+from engine.commands import Commands
+from engine.config import Address, Config, RunOptions
+from engine.database import EMBEDDED, open_database
+from engine.intake.importer import import_audience
+from engine.postgres.campaigns import Draft
+from engine.postgres.embedded import EmbeddedError, server
+
+OpenConsole = Callable[[Config, RunOptions], int]
+
+PREFIX = "tidegate-demo-"
+CAMPAIGN = "reminder"
+LINGER = 8.0
+"""Seconds for the last statuses: the scenario's slowest `read` comes 7 s after its send."""
+
+NUMBERS = (
+    ("106540352242922", "+15550783881", 80.0),
+    ("106540352242923", "+15550783882", 80.0),
+    ("106540352242924", "+15550783883", 20.0),
+)
+"""Meta's id, the number as people know it, and the provider's limit in messages/s; the rates keep 20 % headroom."""
+
+
+def run_demo(no_ui: bool, open_console: OpenConsole | None) -> int:
+    """The exit code. Without a terminal, with `no_ui` or without a screen it runs to the end by itself."""
+    headless = no_ui or open_console is None or not (sys.stdout.isatty() and sys.stdin.isatty())
+    options = RunOptions(no_ui=headless, until_finished=headless, linger=LINGER, demo=True)
+    with _directory() as directory, ExitStack() as world:
+        world.enter_context(server(directory / EMBEDDED))
+        secret, token, port = secrets.token_hex(16), secrets.token_hex(16), _free_port()
+        api_url = world.enter_context(_simulator(secret, token, f"http://127.0.0.1:{port}/webhook"))
+        config = Config(
+            api_url=f"{api_url}/v25.0",
+            data_dir=directory,
+            listen=Address("127.0.0.1", port),
+            app_secret=(SecretStr(secret),),
+            node="demo",
+        )
+        asyncio.run(_prepare(config, _keep_token(directory, token)))
+        if headless or open_console is None:
+            return run_headless(config, options)
+        return open_console(config, options)
+
+
+async def _prepare(config: Config, token: str) -> None:
+    """Three numbers, one campaign, its audience, started."""
+    async with open_database(config) as db:
+        commands = Commands(db, author=author(), origin="demo")
+        for number, display, limit in NUMBERS:
+            await commands.add_number(
+                number, display=display, account="102290129340398", limit=limit, token=token
+            )
+        await commands.create_campaign(
+            Draft(
+                CAMPAIGN,
+                tuple(number for number, _, _ in NUMBERS),
+                "reminder_v2",
+                "pt_BR",
+                body=("name", "date"),
+            )
+        )
+        with as_file(files("engine.intake") / "demo_audience.csv") as audience:
+            report = await import_audience(
+                db, audience, campaign=CAMPAIGN, author=author(), origin="demo", country="BR"
+            )
+        print(
+            f"demo: {report.taken:,} people taken, {report.refused} refused, {report.folded} folded; "
+            f"the same from a file of your own: tidegate import FILE --campaign {CAMPAIGN} --country BR",
+            file=sys.stderr,
+        )
+        await commands.start_campaign(CAMPAIGN)
+
+
+def _keep_token(directory: Path, token: str) -> str:
+    path = directory / "token"
+    path.touch(mode=0o600)
+    path.write_text(token, "utf-8")
+    return f"file:{path}"
+
+
+@contextmanager
+def _simulator(secret: str, token: str, webhook: str) -> Iterator[str]:
+    """The provider's double in a process of its own; ends with us, also when we are killed (its stdin closes)."""
+    environment = {
+        **os.environ,
+        "TIDEGATE_APP_SECRET": secret,
+        "TIDEGATE_SIMULATOR_TOKEN": token,
+        "TIDEGATE_SIMULATOR_WEBHOOK": webhook,
+    }
+    with as_file(files("engine.simulator") / "demo.json") as scenario:
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "engine.simulator",
+                "--port",
+                "0",
+                "--scenario",
+                scenario,
+                "--exit-with-stdin",
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,  # a ctrl-c is for us; it ends when we have drained
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            line = process.stdout.readline()
+            yield str(json.loads(line)["listening"])
+        finally:
+            process.stdin.close()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+
+@contextmanager
+def _directory() -> Iterator[Path]:
+    """A fresh directory, locked while in use and removed afterwards; those of demos that were killed go too."""
+    _remove_left_over()
+    directory = Path(tempfile.mkdtemp(prefix=PREFIX))
+    lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield directory
+    finally:
+        os.close(lock)
+        _remove(directory)
+
+
+def _remove_left_over() -> None:
+    for directory in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        try:
+            lock = os.open(directory / "lock", os.O_RDWR | os.O_CLOEXEC)
+        except OSError:  # another user's, or one that is just being made
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with suppress(EmbeddedError), server(directory / EMBEDDED):
+                pass  # whoever uses it last stops it: also a server that a killed demo left behind
+            _remove(directory)
+        except BlockingIOError:  # in use
+            continue
+        finally:
+            os.close(lock)
+
+
+def _remove(directory: Path) -> None:
+    elsewhere = directory / EMBEDDED / "elsewhere"
+    if (
+        elsewhere.is_symlink()
+    ):  # where the server's files are when this directory cannot be reached by its user
+        shutil.rmtree(elsewhere.resolve(), ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
