@@ -1,4 +1,4 @@
-"""`tidegate demo`: a small world of its own, to see everything at work: Postgres, simulator, three numbers, 5,000 people.
+"""`tidegate demo`: a small world of its own: Postgres, simulator, three numbers, 5,000 people.
 
 It uses none of the user's settings, lives in a directory of its own, and leaves nothing behind.
 """
