@@ -36,11 +36,6 @@ class Root(typer.core.TyperGroup):
             code = super().main(
                 given, prog_name or "tidegate", complete_var, False, windows_expand_args, **extra
             )
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # Whoever read us has what it wanted; the interpreter's last flush must not complain.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = 0
         except (KeyboardInterrupt, typer.Abort):
             code = INTERRUPTED
         except Exception as error:
@@ -54,6 +49,16 @@ class Root(typer.core.TyperGroup):
         code = code if isinstance(code, int) else 0
         if standalone_mode:
             sys.exit(code)
+        return code
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # typer's own context
+        """As typer's; a reader that has gone away, as `| head` does, had what it wanted."""
+        try:
+            code = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the interpreter's last flush
+            return 0
         return code
 
 
