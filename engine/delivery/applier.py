@@ -11,9 +11,11 @@ from typing import Self
 
 import structlog
 
+from engine.delivery.hold import hold
 from engine.domain.evidence import fold
 from engine.domain.receipts import Parsed, Receipt, UnparsableError, parse
-from engine.postgres import statuses, webhooks
+from engine.postgres import statuses, unmatched, webhooks
+from engine.postgres.faults import DATABASE_FAULTS, VALUE_FAULTS
 from engine.postgres.pool import Executor, Pool
 from engine.postgres.statuses import Applied, Move
 
@@ -104,17 +106,20 @@ class Applier:
             stored = await webhooks.take(connection, 1 if self._one_by_one else MOST_BODIES, MOST_BYTES)
             self._in_hand = [body.id for body in stored]
             read = [(body.received_at, _parsed(body.body)) for body in stored]
-            applied = await self._apply(connection, read)
+            applied, kept = await self._apply(connection, read)
         self._in_hand = []
         self._one_by_one = max(0, self._one_by_one - len(stored)) if stored else 0
-        self._count([parsed for _, parsed in read], applied)
+        self._count([parsed for _, parsed in read])
+        self.counts.kept += kept
+        self._settle(applied)
         return len(stored)
 
     async def retry_unmatched(self) -> None:
         """Try a page of the statuses again that matched nothing, and drop those that are an hour old."""
         async with self._pool.acquire() as connection, connection.transaction():
-            applied, self._mark = await statuses.retry_unmatched(connection, self._mark)
-        self.counts.unmatched = applied.unmatched
+            applied, waiting, self._mark = await unmatched.retry(connection, self._mark)
+            await hold(connection, applied.stops)
+        self.counts.unmatched = waiting
         self._settle(applied)
 
     async def look(self) -> None:
@@ -135,9 +140,9 @@ class Applier:
                     await self.look()
                     await self.retry_unmatched()
                 self._recovered()
-            except webhooks.REFUSED as error:
+            except VALUE_FAULTS as error:
                 await self._isolate(error)
-            except webhooks.TROUBLE as error:
+            except DATABASE_FAULTS as error:
                 self._troubled(error)
                 await asyncio.sleep(TROUBLE_SECONDS)
             if not took and not self._one_by_one and not self._closing:
@@ -148,7 +153,7 @@ class Applier:
             async with asyncio.timeout(IDLE_SECONDS):
                 await self._nudge.wait()
 
-    async def _isolate(self, error: Exception) -> None:
+    async def _isolate(self, error: BaseException) -> None:
         """A value that the database refuses must not hold its batch: take its bodies alone, leave that one out."""
         match self._in_hand:
             case []:
@@ -164,7 +169,7 @@ class Applier:
     async def _left_out(self, body: int) -> None:
         try:
             await webhooks.drop(self._pool, body)
-        except webhooks.TROUBLE as error:
+        except DATABASE_FAULTS as error:
             self._troubled(error)
 
     def _troubled(self, error: BaseException) -> None:
@@ -177,7 +182,9 @@ class Applier:
             log.info("statuses are applied again")
         self._failing = False
 
-    async def _apply(self, db: Executor, read: Sequence[tuple[datetime, Parsed | None]]) -> Applied:
+    async def _apply(
+        self, db: Executor, read: Sequence[tuple[datetime, Parsed | None]]
+    ) -> tuple[Applied, int]:
         receipts: list[Receipt] = []
         seen: dict[str, datetime] = {}
         for received_at, parsed in read:
@@ -185,11 +192,13 @@ class Applier:
                 receipts.append(receipt)
                 if receipt.number:
                     seen[receipt.number] = received_at  # in the order of receipt: the last one stays
-        applied = await statuses.apply(db, fold(receipts)) if receipts else Applied()
+        applied, rest = await statuses.apply(db, fold(receipts))
+        kept = await unmatched.keep(db, rest)
         await webhooks.seen(db, seen)
-        return applied
+        await hold(db, applied.stops)
+        return applied, kept
 
-    def _count(self, read: Sequence[Parsed | None], applied: Applied) -> None:
+    def _count(self, read: Sequence[Parsed | None]) -> None:
         counts = self.counts
         counts.bodies += len(read)
         counts.unparsable += sum(1 for parsed in read if parsed is None)
@@ -200,8 +209,6 @@ class Applier:
                 counts.errors.update(code for _, code in parsed.errors)
                 counts.inbound += parsed.inbound
                 counts.odd += len(parsed.odd)
-        counts.kept += applied.unmatched
-        self._settle(applied)
 
     def _settle(self, applied: Applied) -> None:
         self.counts.statuses.update(applied.kinds)

@@ -10,7 +10,7 @@ from typing import Self
 
 import structlog
 
-from engine.postgres.webhooks import TROUBLE
+from engine.postgres.faults import DATABASE_FAULTS
 
 log = structlog.get_logger(__name__)
 
@@ -103,7 +103,7 @@ class GroupStore:
             async with asyncio.timeout(STORE_SECONDS):
                 await self._store([body for body, _ in group])
             stored = True
-        except TROUBLE as error:
+        except DATABASE_FAULTS as error:
             if not self._failing:
                 log.warning("webhook bodies cannot be stored; answering 503", reason=type(error).__name__)
         finally:

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from datetime import datetime
 
+from engine.domain.errors import STOPS, meaning
 from engine.domain.evidence import Evidence, furthest
 from engine.domain.message import Token
 from engine.domain.recipient import State
@@ -31,16 +32,17 @@ SELECT count(*) FROM (SELECT 1 FROM recipient WHERE id = ANY($1) ORDER BY id FOR
 NO_NESTED_LOOPS = "SET LOCAL enable_nestloop = off"
 
 # $1 ids  $2 n  $3 campaigns' random ids  $4 ranks (0 none, 1 sent, 3 delivered, 4 read)  $5 failed  $6 codes
-# $7 wamids  $8 raw  $9 Unix seconds
+# $7 wamids  $8 raw  $9 Unix seconds  $10 the refusal reaches beyond the row
 APPLY = """
 WITH fact AS MATERIALIZED (
   SELECT * FROM unnest($1::bigint[], $2::int[], $3::text[], $4::int[], $5::bool[], $6::int[], $7::text[], $8::text[],
-                       $9::float8[]) WITH ORDINALITY AS f(id, n, campaign, rank, failed, code, wamid, raw, at, place)),
+                       $9::float8[], $10::bool[]) WITH ORDINALITY
+    AS f(id, n, campaign, rank, failed, code, wamid, raw, at, back, place)),
 k AS MATERIALIZED (
   SELECT id, lane_id, state, coalesce(number_id, 0) AS number_id, coalesce(epoch, 0) AS epoch, tries, code, moved_at
     FROM recipient WHERE id = ANY($1)),
 home AS MATERIALIZED (
-  SELECT l.lane_id, c.random_id FROM lane l JOIN campaign c USING (campaign_id)
+  SELECT l.lane_id, c.random_id, c.name FROM lane l JOIN campaign c USING (campaign_id)
    WHERE l.lane_id = ANY(ARRAY(SELECT DISTINCT lane_id FROM k))),
 known AS MATERIALIZED (  -- what is on record about these rows' tries; the usual row (one try, accepted) needs no look
   SELECT recipient_id AS id, n, bool_or(outcome IN ('accepted', 'proven')) AS taken,
@@ -62,16 +64,18 @@ ours AS MATERIALIZED (
    WHERE f.n <= k.tries),
 reached AS MATERIALIZED (
   SELECT id, max(greatest(proof, CASE WHEN fails THEN 2 ELSE 0 END)) AS rank,
-         max(code) FILTER (WHERE fails) AS code
+         max(code) FILTER (WHERE fails) AS code, bool_or(back AND fails) AS back
     FROM ours GROUP BY id),
 moved AS MATERIALIZED (
   SELECT id, k.lane_id, k.state, k.code AS old_code, r.code AS new_code, k.moved_at,
-         (ARRAY['t', 'f', 'd', 'r'])[r.rank]::"char" AS new
+         -- an account's fault, say, is not the row's: it goes back, behind the hold that the caller sets
+         CASE WHEN r.rank = 2 AND r.back THEN 'p' ELSE (ARRAY['t', 'f', 'd', 'r'])[r.rank] END::"char" AS new
     FROM reached r JOIN k USING (id)
    WHERE r.rank > CASE k.state WHEN 't' THEN 1 WHEN 'f' THEN 2 WHEN 'd' THEN 3 WHEN 'r' THEN 4 ELSE 0 END),
 updated AS (
-  UPDATE recipient r SET state = m.new, next_attempt_at = NULL, in_flight = NULL, moved_at = now(),
-         code = CASE WHEN m.new = 'f' THEN m.new_code END
+  UPDATE recipient r SET state = m.new, in_flight = NULL, moved_at = now(),
+         next_attempt_at = CASE WHEN m.new = 'p' THEN now() END,
+         code = CASE WHEN m.new IN ('f', 'p') THEN m.new_code END
     FROM moved m
    WHERE r.id = m.id AND r.id = ANY(ARRAY(SELECT id FROM moved))),  -- the array keeps it to the primary key
 booked AS (
@@ -101,7 +105,7 @@ tallied AS (
   UNION ALL SELECT lane_id, 'R', code, count(*) FROM ours
              WHERE failed AND NOT refused AND code IS NOT NULL GROUP BY 1, 3
   UNION ALL SELECT lane_id, 'C', 0, sum(n) FROM doubled WHERE n > 0 GROUP BY 1)
-SELECT f.place, o.id IS NOT NULL AS ours, m.lane_id, m.state, m.new, extract(epoch FROM m.moved_at)::float8 AS since,
+SELECT f.place, o.id IS NOT NULL AS ours, m.lane_id, m.state, m.new, m.new_code, m.moved_at, h.name,
        o.id IS NULL AND (k.id IS NOT NULL AND h.random_id IS DISTINCT FROM f.campaign
                          OR NOT EXISTS (SELECT FROM campaign c WHERE c.random_id = f.campaign)) AS foreign_
   FROM fact f LEFT JOIN k USING (id) LEFT JOIN home h USING (lane_id) LEFT JOIN ours o USING (place)
@@ -109,30 +113,7 @@ SELECT f.place, o.id IS NOT NULL AS ours, m.lane_id, m.state, m.new, extract(epo
  ORDER BY f.place
 """
 
-KEEP = """
-INSERT INTO status_unmatched (wamid, recipient_id, n, status, code, number)
-SELECT * FROM unnest($1::text[], $2::bigint[], $3::int[], $4::text[], $5::int[], $6::text[])
-"""
-
-# The newest, whose match is most likely on its way, and a page of the others after a moving mark.
-DUE = """
-WITH k AS MATERIALIZED (
-  (SELECT id FROM status_unmatched ORDER BY id DESC LIMIT $2)
-  UNION (SELECT id FROM status_unmatched WHERE id > $1 ORDER BY id LIMIT $2)),
-taken AS MATERIALIZED (
-  SELECT u.* FROM status_unmatched u WHERE u.id = ANY(ARRAY(SELECT id FROM k)) ORDER BY id FOR UPDATE SKIP LOCKED)
-SELECT t.id, t.wamid, t.recipient_id, t.n, t.status, t.code, t.number, extract(epoch FROM t.first_seen)::float8 AS at,
-       t.first_seen < clock_timestamp() - interval '1 hour' AS old,
-       (SELECT c.random_id FROM recipient r JOIN lane l USING (lane_id) JOIN campaign c USING (campaign_id)
-         WHERE r.id = t.recipient_id) AS campaign
-  FROM taken t
-"""
-
-FORGET = "DELETE FROM status_unmatched WHERE id = ANY($1)"
-
 _WORDS = {1: State.SENT, 3: State.DELIVERED, 4: State.READ}
-_RANKS = {state.word: rank for rank, state in _WORDS.items()}
-RETRY_PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,65 +126,35 @@ class Move:
     count: int
 
 
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A row went back to pending because its refusal reaches beyond it. `left`: about when its try had left."""
+
+    campaign: str
+    code: int
+    raw: str
+    left: datetime
+
+
 @dataclass(slots=True)
 class Applied:
     """What a batch of statements came to. `kinds` counts statements about rows of ours, repeated ones included."""
 
     moves: list[Move] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
+    stops: list[Stop] = field(default_factory=list)
+    """The caller holds what they name, in the same transaction."""
     foreign: int = 0
-    unmatched: int = 0
     delays: list[float] = field(default_factory=list)
     """Seconds from sent to delivered, for rows that became delivered now."""
 
 
-async def apply(db: Session, statements: Sequence[Evidence]) -> Applied:
-    """Apply a folded batch inside the caller's transaction; what matches nothing yet is kept for later.
+async def apply(db: Session, statements: Sequence[Evidence]) -> tuple[Applied, list[Evidence]]:
+    """Apply a folded batch inside the caller's transaction. Idempotent, and independent of order.
 
-    Idempotent, and independent of order. Rows are locked in the order of their ids.
+    Returned beside: the statements about a row or a wamid that is not there (yet). Rows are locked in the order
+    of their ids, campaigns are only read.
     """
-    applied, rest = await _apply(db, statements)
-    kept = [(e, word) for e in rest for word in _words(e)]
-    applied.unmatched = len(kept)
-    if kept:
-        await db.execute(
-            KEEP,
-            [e.wamid for e, _ in kept],
-            [e.token.row if e.token else None for e, _ in kept],
-            [e.token.n if e.token else None for e, _ in kept],
-            [word for _, word in kept],
-            [e.code if word == State.FAILED.word else None for e, word in kept],
-            [e.number for e, _ in kept],
-        )
-    return applied
-
-
-async def retry_unmatched(db: Session, after: int) -> tuple[Applied, int]:
-    """Try a page of the kept statuses again inside the caller's transaction; an hour after the first, drop them.
-
-    `after` is the mark that the last call returned, 0 to begin. `foreign` counts the dropped ones,
-    `unmatched` those that still wait.
-    """
-    rows = await db.fetch(DUE, after, RETRY_PAGE)
-    if not rows:
-        return Applied(), 0
-    ids = {row["id"]: _kept(row) for row in rows}
-    applied, rest = await _apply(db, furthest(ids.values()))
-    waiting = {None} | {e.key for e in rest} | {e.wamid for e in rest if e.wamid}
-    left = {row["id"] for row in rows if ids[row["id"]].key in waiting}
-    old = {row["id"] for row in rows if row["old"]}
-    done = [row["id"] for row in rows if row["id"] not in left or row["id"] in old]
-    applied.foreign += len(left & old)
-    applied.unmatched = len(left - old)
-    await db.execute(FORGET, done)
-    ahead = [row["id"] for row in rows if row["id"] > after]
-    # The newest are in every page; the mark follows the older ones, and starts again behind the last.
-    page = sorted(ahead)[:RETRY_PAGE]
-    return applied, page[-1] if len(page) == RETRY_PAGE else 0
-
-
-async def _apply(db: Session, statements: Sequence[Evidence]) -> tuple[Applied, list[Evidence]]:
-    """Apply what can be matched; return the rest, which names a row or a wamid that is not there (yet)."""
     applied = Applied()
     named, rest = await _named(db, statements)
     if not named:
@@ -223,6 +174,7 @@ async def _apply(db: Session, statements: Sequence[Evidence]) -> tuple[Applied, 
         [e.wamid for e, _ in named],
         [e.raw for e, _ in named],
         [e.at for e, _ in named],
+        [_reaches_further(e) for e, _ in named],
     )
     moves: dict[int, tuple[int, State, State]] = {}
     for (evidence, token), row in zip(named, rows, strict=True):
@@ -231,11 +183,15 @@ async def _apply(db: Session, statements: Sequence[Evidence]) -> tuple[Applied, 
         elif not row["ours"]:
             rest.append(evidence)
         else:
-            applied.kinds.update(_words(evidence))
+            applied.kinds.update(words(evidence))
             if row["new"] is not None:
                 before, after = State(row["state"].decode()), State(row["new"].decode())
                 moves[token.row] = row["lane_id"], before, after
-                applied.delays.extend(_delay(evidence, before, after, row["since"]))
+                applied.delays.extend(_delay(evidence, before, after, row["moved_at"].timestamp()))
+                if after is State.PENDING:
+                    applied.stops.append(
+                        Stop(row["name"], row["new_code"], evidence.raw or "", row["moved_at"])
+                    )
     applied.moves = [Move(*move, count) for move, count in Counter(moves.values()).items()]
     return applied, rest
 
@@ -256,25 +212,15 @@ async def _named(
     return named, [e for e in looked_up if not e.token]
 
 
-def _kept(row: Any) -> Evidence:
-    """A kept status as the statement that it was. Its texts are gone; its time is when we first saw it."""
-    failed = row["status"] == State.FAILED.word
-    known = row["campaign"] is not None and row["n"] is not None
-    return Evidence(
-        token=Token(row["campaign"], row["recipient_id"], row["n"]) if known else None,
-        wamid=row["wamid"],
-        number=row["number"],
-        rank=0 if failed else _RANKS[row["status"]],
-        failed=failed,
-        code=row["code"],
-        raw=None,
-        at=row["at"],
-    )
+def _reaches_further(evidence: Evidence) -> bool:
+    code = evidence.code
+    return evidence.failed and code is not None and meaning(code, details=evidence.raw or "").scope in STOPS
 
 
-def _words(evidence: Evidence) -> list[str]:
-    words = [State.FAILED.word] if evidence.failed else []
-    return [*words, _WORDS[evidence.rank].word] if evidence.rank else words
+def words(evidence: Evidence) -> list[str]:
+    """The statuses that a statement stands for, as words."""
+    refusal = [State.FAILED.word] if evidence.failed else []
+    return [*refusal, _WORDS[evidence.rank].word] if evidence.rank else refusal
 
 
 def _delay(evidence: Evidence, before: State, after: State, since: float) -> list[float]:

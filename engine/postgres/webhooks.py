@@ -8,12 +8,6 @@ import asyncpg
 
 from engine.postgres.pool import Executor, Pool
 
-TROUBLE = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
-"""What a database that is away, slow, full or restarting looks like here. (TimeoutError is an OSError.)"""
-
-REFUSED = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, ValueError)
-"""What one impossible value looks like: trying the same again cannot help. Look for these first."""
-
 SLOTS = 9
 LONGEST_DAYS = 6
 BACKLOG_COUNTED = 100_000

@@ -66,9 +66,9 @@ async def test_a_body_that_the_database_refuses_is_left_out_alone(
     rows = await sale.rows(5, State.SENT)
     apply = statuses.apply
 
-    async def picky(db: Executor, statements: Sequence[Evidence]) -> statuses.Applied:
+    async def picky(db: Executor, statements: Sequence[Evidence]) -> tuple[statuses.Applied, list[Evidence]]:
         if any(e.wamid == f"wamid.{rows[2]}.1" for e in statements):
-            raise webhooks.REFUSED[0]("a value out of range")
+            raise ValueError("a value out of range")
         return await apply(db, statements)
 
     monkeypatch.setattr(statuses, "apply", picky)

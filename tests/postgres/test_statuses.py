@@ -9,7 +9,7 @@ from engine.domain.evidence import fold
 from engine.domain.message import Token
 from engine.domain.receipts import Receipt
 from engine.domain.recipient import State
-from engine.postgres import statuses
+from engine.postgres import statuses, unmatched
 from engine.postgres.pool import Pool
 from engine.postgres.statuses import Applied, Move
 from tests.support.explain import explain
@@ -28,15 +28,15 @@ def says(
     return Receipt(state, name, token, NUMBER, at, code if state is FAILED else None)
 
 
+async def applied_and_kept(pool: Pool, *receipts: Receipt) -> tuple[Applied, int]:
+    async with pool.acquire() as connection, connection.transaction():
+        applied, rest = await statuses.apply(connection, fold(receipts))
+        return applied, await unmatched.keep(connection, rest)
+
+
 async def apply(pool: Pool, *receipts: Receipt) -> Applied:
-    async with pool.acquire() as connection, connection.transaction():
-        return await statuses.apply(connection, fold(receipts))
-
-
-async def retry(pool: Pool) -> Applied:
-    async with pool.acquire() as connection, connection.transaction():
-        applied, _ = await statuses.retry_unmatched(connection, 0)
-        return applied
+    applied, _ = await applied_and_kept(pool, *receipts)
+    return applied
 
 
 async def balanced(of: Campaign) -> bool:
@@ -165,6 +165,34 @@ async def test_a_row_that_is_to_be_sent_again_stays_so_when_its_try_turns_out_to
     assert await sale.state(row) is DELIVERED
 
 
+@pytest.mark.parametrize("before", [State.SENDING, State.UNKNOWN, State.ASSESSING, SENT])
+async def test_a_refusal_that_reaches_beyond_the_row_puts_it_back(
+    pool: Pool, sale: Campaign, before: State
+) -> None:
+    row = await sale.row(before)
+    for _ in range(2):
+        stops = (await apply(pool, says(FAILED, sale.token(row), code=131042))).stops
+        assert await sale.state(row) is State.PENDING
+    assert stops == []  # the second time it is no news
+    await apply(pool, says(SENT, sale.token(row)))
+    assert await sale.state(row) is State.PENDING
+    accepted = {("K", 0): 1} if before in AWAITING else {}
+    assert await sale.tallies() == {("R", 131042): 1} | accepted
+    assert await sale.evidence(row) == [(1, "failed_later", 131042, f"wamid.{row}.1")]
+    assert await balanced(sale)
+
+
+async def test_a_row_that_went_back_is_named_with_its_campaign_and_code(pool: Pool, sale: Campaign) -> None:
+    one, two = await sale.rows(2, SENT)
+    applied = await apply(
+        pool,
+        says(FAILED, sale.token(one), code=132015),
+        says(FAILED, sale.token(two)),
+        says(READ, sale.token(two)),
+    )
+    assert [(stop.campaign, stop.code) for stop in applied.stops] == [("sale", 132015)]
+
+
 async def test_proof_of_a_second_taken_try_is_one_confirmed_duplicate(pool: Pool, sale: Campaign) -> None:
     row = await sale.row(SENT, tries=2)
     await sale.record(row, 2, "accepted", wamid="wamid.two")
@@ -218,54 +246,14 @@ async def test_statuses_with_and_without_token_about_one_message_are_one_stateme
 async def test_the_token_of_another_installation_moves_nothing(pool: Pool, sale: Campaign) -> None:
     row = await sale.row(SENT)
     other = await campaign(pool, "other")
-    applied = await apply(
+    applied, kept = await applied_and_kept(
         pool,
         says(READ, Token("elsewhere", row, 1)),
         says(READ, other.token(row)),
         says(READ, Token("nowhere", 9999, 1)),
     )
-    assert (applied.foreign, applied.unmatched, applied.moves) == (3, 0, [])
+    assert (applied.foreign, kept, applied.moves) == (3, 0, [])
     assert await sale.state(row) is SENT
-
-
-async def test_a_try_that_the_row_has_not_made_yet_waits(pool: Pool, sale: Campaign) -> None:
-    row = await sale.row(State.CLAIMED, tries=0)
-    assert (await apply(pool, says(SENT, sale.token(row)))).unmatched == 1
-    assert await sale.state(row) is State.CLAIMED
-    await pool.execute("UPDATE recipient SET state = 's', tries = 1 WHERE id = $1", row)
-    await pool.execute("INSERT INTO book_delta (lane_id, f, t, n) VALUES ($1, 'c', 's', 1)", sale.lane)
-    assert (await retry(pool)).kinds == {"sent": 1}
-    assert await sale.state(row) is SENT
-    assert await pool.fetchval("SELECT count(*) FROM status_unmatched") == 0
-
-
-async def test_a_wamid_that_nobody_knows_yet_is_tried_again(pool: Pool, sale: Campaign) -> None:
-    row = await sale.row(State.SENDING)
-    first = await apply(pool, says(FAILED, None, wamid="wamid.x"), says(SENT, None, wamid="wamid.x"))
-    assert (first.unmatched, first.foreign) == (2, 0)
-    assert (await retry(pool)).unmatched == 2
-    await sale.record(row, 1, "accepted", wamid="wamid.x")
-    await retry(pool)
-    assert await sale.state(row) is FAILED
-    assert await pool.fetchval("SELECT count(*) FROM status_unmatched") == 0
-
-
-async def test_what_matches_nothing_for_an_hour_is_foreign_and_dropped(pool: Pool, sale: Campaign) -> None:
-    await apply(pool, says(SENT, None, wamid="wamid.x"), says(SENT, sale.token(424242), wamid="wamid.y"))
-    await pool.execute("UPDATE status_unmatched SET first_seen = first_seen - interval '61 minutes'")
-    assert (await retry(pool)).foreign == 2
-    assert await pool.fetchval("SELECT count(*) FROM status_unmatched") == 0
-
-
-async def test_the_mark_walks_over_all_kept_statuses(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statuses, "RETRY_PAGE", 10)
-    await apply(pool, *(says(SENT, None, wamid=f"wamid.{i}") for i in range(35)))
-    mark, marks = 0, []
-    for _ in range(5):
-        async with pool.acquire() as connection, connection.transaction():
-            _, mark = await statuses.retry_unmatched(connection, mark)
-        marks.append(mark)
-    assert marks == [10, 20, 30, 0, 10]
 
 
 async def test_the_delay_to_delivery_is_known_from_the_batch_or_the_row(pool: Pool, sale: Campaign) -> None:
@@ -314,7 +302,7 @@ async def test_a_batch_touches_its_own_rows_among_200_000(
         tries, failed = [1 + i % 2 for i in range(count)], [i % 3 == 0 for i in range(count)]
         arguments = (
             batch, tries, [sale.name] * count, [3] * count, failed,
-            [131026] * count, [f"w{row}" for row in batch], ["{}"] * count, [1.75e9] * count,
+            [131026] * count, [f"w{row}" for row in batch], ["{}"] * count, [1.75e9] * count, [i % 2 == 0 for i in range(count)],
         )  # fmt: skip
         applied = await explain(
             connection, statuses.APPLY, *arguments, generic=generic, setting=statuses.NO_NESTED_LOOPS

@@ -1,0 +1,36 @@
+"""A refusal by webhook that reaches beyond its row stops its campaign, as the same refusal by answer does.
+
+With a payment problem, every request is answered 200 and every message fails seconds later: only webhooks tell.
+"""
+
+from collections.abc import Sequence
+
+import structlog
+
+from engine.domain.errors import meaning
+from engine.domain.outcome import Refused, hold_reason
+from engine.postgres import campaigns, journal
+from engine.postgres.pool import Executor
+from engine.postgres.statuses import Stop
+
+log = structlog.get_logger(__name__)
+
+HELD_FROM = ("running", "finished")
+RESUMED = "resume campaign"
+
+
+async def hold(db: Executor, stops: Sequence[Stop]) -> None:
+    """Hold each campaign once, in the transaction that put its rows back, as its last act: the journal is shared.
+
+    Not for tries that left before somebody last resumed the campaign: they tell of a fault that was mended.
+    """
+    latest = {stop.campaign: stop for stop in sorted(stops, key=lambda stop: stop.left)}
+    for name, stop in sorted(latest.items()):
+        mended = await journal.done_since(db, RESUMED, name, stop.left)
+        reason = hold_reason(Refused(stop.code, meaning(stop.code, details=stop.raw)))
+        # A finished campaign has a pending row again: somebody must look, mended or not.
+        if await campaigns.move(db, name, ("finished",) if mended else HELD_FROM, "held", reason) is None:
+            continue
+        entry = journal.Entry("auto", "engine", "hold campaign", name, reason, "running", "held")
+        await journal.write(db, entry)
+        log.error("campaign held", campaign=name, reason=reason)
