@@ -1,15 +1,16 @@
 """Pauses kept beside the database, in `<data_dir>/paused/<number>`: a stop must not need a database.
 
 Each file is on disk (file and directory fsynced) before anyone is told that the pause holds. The engine of
-this machine reads them before its first claim and while the database is away.
+this machine reads them before its first claim and while the database is away. Once the number's row holds the
+pause, too, the file says so: a row that is going again was then resumed by somebody, perhaps elsewhere, and the
+file is out of date. No clock decides that.
 """
 
 import json
 import os
 import re
 import secrets
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 _NUMBER = re.compile(r"\d{1,32}", re.ASCII)
@@ -23,15 +24,8 @@ class Pause:
     by: str
     reason: str | None
     at: str
-
-    @property
-    def since(self) -> datetime:
-        """`at` as an aware time; the epoch when the file's text was not readable."""
-        try:
-            at = datetime.fromisoformat(self.at)
-        except ValueError:
-            return datetime.fromtimestamp(0, UTC)
-        return at if at.tzinfo else at.replace(tzinfo=UTC)
+    recorded: bool = False
+    """Whether the number's row holds it, too."""
 
 
 class PauseFiles:
@@ -41,24 +35,29 @@ class PauseFiles:
         self.directory = data_dir / "paused"
 
     def write(self, pause: Pause) -> bool:
-        """Keep `pause`, durably. False when the number's file was there already (it is then left as it is).
+        """Keep `pause`, durably. False when one of its number was kept already; the newest words stay.
 
         Raises OSError when it cannot be kept, and ValueError when the number is not one.
         """
         path = self._path(pause.number)
-        if path.exists():
-            return False
-        self.directory.mkdir(parents=True, exist_ok=True)
         fresh = self.directory / f".{pause.number}-{secrets.token_hex(4)}"
+        self.directory.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             os.write(descriptor, json.dumps(asdict(pause)).encode())
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+        new = not path.exists()
         fresh.rename(path)  # seen whole or not at all
         self._sync()
-        return True
+        return new
+
+    def record(self, number: str) -> None:
+        """The number's row holds the pause now. Raises OSError."""
+        pause = self.read().get(number)
+        if pause is not None and not pause.recorded:
+            self.write(replace(pause, recorded=True))
 
     def remove(self, number: str) -> bool:
         """Forget the pause of `number`, durably. False when there was none. Raises OSError."""
@@ -80,7 +79,8 @@ class PauseFiles:
     def _pause(self, number: str) -> Pause:
         try:
             fields = json.loads((self.directory / number).read_text("utf-8"))
-            return Pause(number, str(fields["by"]), fields.get("reason"), str(fields["at"]))
+            recorded = fields.get("recorded") is True
+            return Pause(number, str(fields["by"]), fields.get("reason"), str(fields["at"]), recorded)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return Pause(number, "unknown", f"{self.directory / number} (not readable)", "")
 

@@ -197,7 +197,11 @@ async def _pause(config: "Config", number: str, reason: str | None) -> "Done":
     files = PauseFiles(config.data_dir)
     if not number.isdecimal():
         raise typer.BadParameter(f"{number!r} is no number's id: digits alone, such as 106540352242922")
-    wrote = files.write(Pause(number, author(), reason, clock.now().isoformat()))
+    try:
+        wrote = files.write(Pause(number, author(), reason, clock.now().isoformat()))
+        kept = True
+    except OSError:
+        wrote = kept = False
     try:
         async with database(config) as (_, commands):
             known = [row.id for row in await commands.list_numbers()]
@@ -205,4 +209,6 @@ async def _pause(config: "Config", number: str, reason: str | None) -> "Done":
                 files.remove(number)
             return await commands.pause_number(number, reason)
     except (DatabaseUnreachable, EmbeddedError) as error:
+        if not kept:
+            raise
         return kept_beside(number, str(files.directory), str(error).rstrip("."))

@@ -38,14 +38,11 @@ def reconcile(
     Example:
       tidegate reconcile --campaign reminder --dry-run
     """
-    from engine.control.reconcile import Limits
-
     config = settings(ctx)
-    limits = Limits(config.unknown_floor, config.request_deadline)
 
     async def once() -> "ReconcilePreview":
         async with database(config) as (_, commands):
-            return await commands.reconcile(limits, campaign, dry_run=dry_run)
+            return await commands.reconcile(campaign, dry_run=dry_run)
 
     done = asyncio.run(once())
     if as_json:

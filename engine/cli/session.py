@@ -58,6 +58,7 @@ async def database(config: "Config") -> "AsyncIterator[tuple[Pool, Commands]]":
                 origin="cli",
                 pauses=PauseFiles(config.data_dir),
                 unknown_floor=config.unknown_floor,
+                request_deadline=config.request_deadline,
             ),
         )
 

@@ -46,13 +46,15 @@ class Acts:
         origin: str,
         pauses: PauseFiles | None = None,
         unknown_floor: float = 0.0,
+        request_deadline: float = 20.0,
     ) -> None:
-        """`pauses`: this machine's directory of kept pauses. `unknown_floor`: see Config.unknown_floor."""
+        """`pauses`: this machine's directory of kept pauses. The rest, in seconds: see Config."""
         self._pool = pool
         self._author = author
         self._origin = origin
         self._pauses = pauses
         self._unknown_floor = unknown_floor
+        self._request_deadline = request_deadline
 
     @asynccontextmanager
     async def _act(

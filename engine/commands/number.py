@@ -3,13 +3,16 @@
 import math
 import re
 from dataclasses import replace
+from enum import Enum, auto
 
 import asyncpg
 
 from engine import clock
+from engine.author import ENGINE
 from engine.commands.act import Acts, Done, Refused
 from engine.pause_file import Pause
-from engine.postgres import journal, numbers
+from engine.postgres import numbers
+from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.numbers import Locked, NumberRow
 from engine.postgres.pool import Connection
 
@@ -60,19 +63,31 @@ class NumberCommands(Acts):
 
     async def pause_number(self, number: str, reason: str | None = None) -> Done:
         """No request starts from this number until it is resumed. Kept beside the database first, if possible."""
-        wrote = self._keep(number, reason)
+        kept = self._keep(number, reason)
         try:
-            return await self._pause(number, reason)
+            done = await self._pause(number, reason)
         except Refused:
-            if wrote and self._pauses:
+            if kept is Kept.NEW and self._pauses is not None:
                 self._pauses.remove(number)  # there is no such number
             raise
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            if self._pauses is None or number not in self._pauses.read():
+        except DATABASE_FAULTS as error:
+            if kept is Kept.NOT or self._pauses is None:
                 raise
             return kept_beside(
                 number, str(self._pauses.directory), f"The database was lost ({type(error).__name__})"
             )
+        if self._pauses is None:
+            return done
+        try:
+            self._pauses.record(number)
+        except OSError:
+            kept = Kept.NOT
+        if kept is not Kept.NOT:
+            return done
+        where = self._pauses.directory
+        return replace(
+            done, warnings=(f"The pause could not be kept in {where}, too: it is in the database alone.",)
+        )
 
     async def resume_number(self, number: str) -> Done:
         """Take back a pause, by a person or by the engine."""
@@ -155,13 +170,14 @@ class NumberCommands(Acts):
     async def replay_pauses(self) -> list[str]:
         """Bring the pauses kept on this machine into the database; returns the numbers that were paused by it.
 
-        A pause that was resumed since (from another machine, which cannot remove the file) is dropped.
+        A file whose pause had reached the row, while the row is going again, is out of date: the number was
+        resumed from another machine, which cannot remove the file.
         """
         if self._pauses is None:
             return []
         applied = []
         for number, pause in self._pauses.read().items():
-            if await journal.done_since(self._pool, "resume number", number, pause.since):
+            if pause.recorded and not await self._is_paused(number):
                 self._pauses.remove(number)
                 continue
             theirs = NumberCommands(self._pool, author=pause.by, origin=self._origin)
@@ -170,14 +186,18 @@ class NumberCommands(Acts):
             except Refused:  # a number that is gone
                 self._pauses.remove(number)
                 continue
+            self._pauses.record(number)
             applied += [] if done.already else [number]
         return applied
+
+    async def _is_paused(self, number: str) -> bool:
+        return any(row.paused_by is not None for row in await numbers.view(self._pool, number))
 
     async def _pause(self, number: str, reason: str | None) -> Done:
         async with self._act("pause number", number, reason) as (db, entry):
             row = await _locked(db, number)
             entry.before, entry.after = _pause_text(row), "paused"
-            already = row.paused_by is not None and row.paused_by != "auto"
+            already = row.paused_by is not None and row.paused_by != ENGINE
             if already and not row.pause_all:
                 entry.result = "already"
                 return Done(f"Number {number} is paused already (by {row.paused_by}).", already=True)
@@ -185,11 +205,22 @@ class NumberCommands(Acts):
         text = "paused: resume-all will not lift it" if row.pause_all else "paused"
         return Done(f"Number {number} is {text}.", before=entry.before, after=entry.after)
 
-    def _keep(self, number: str, reason: str | None) -> bool:
-        """Whether a file was written now."""
+    def _keep(self, number: str, reason: str | None) -> "Kept":
         if self._pauses is None:
-            return False
-        return self._pauses.write(Pause(number, self._author, reason, clock.now().isoformat()))
+            return Kept.NOT
+        try:
+            new = self._pauses.write(Pause(number, self._author, reason, clock.now().isoformat()))
+        except (OSError, ValueError):  # a full disk must not keep a person from stopping a number
+            return Kept.NOT
+        return Kept.NEW if new else Kept.BEFORE
+
+
+class Kept(Enum):
+    """Whether a pause stands beside the database."""
+
+    NEW = auto()
+    BEFORE = auto()
+    NOT = auto()
 
 
 def kept_beside(number: str, directory: str, cause: str) -> Done:

@@ -8,14 +8,12 @@ from engine.domain.snapshot import ReconcilePreview
 class ReconcileCommands(Acts):
     """reconcile, with or without --dry-run."""
 
-    async def reconcile(
-        self, limits: reconcile.Limits, campaign: str | None = None, *, dry_run: bool = True
-    ) -> ReconcilePreview:
+    async def reconcile(self, campaign: str | None = None, *, dry_run: bool = True) -> ReconcilePreview:
         """Apply each campaign's policy to unknown rows whose window has passed, or only say what would happen."""
         try:
             return await reconcile.run(
                 self._pool,
-                limits,
+                reconcile.Limits(self._unknown_floor, self._request_deadline),
                 campaign=campaign,
                 dry_run=dry_run,
                 author=self._author,

@@ -6,6 +6,7 @@ arriving for the row's number. Otherwise a proof may still be on its way.
 
 from dataclasses import dataclass
 
+from engine.author import ENGINE
 from engine.domain.snapshot import ReconcilePreview
 from engine.postgres import journal, reconcile
 from engine.postgres.pool import Pool
@@ -56,7 +57,7 @@ async def run(
     *,
     campaign: str | None = None,
     dry_run: bool = True,
-    author: str = "auto",
+    author: str = ENGINE,
     origin: str = "engine",
     page: int = PAGE,
 ) -> ReconcilePreview:

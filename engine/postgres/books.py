@@ -6,6 +6,7 @@ Folding is one statement, so every reader sees a delta either unfolded or in the
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from engine.author import ENGINE
 from engine.domain.recipient import OPEN, State
 from engine.postgres.journal import Entry, write
 from engine.postgres.pool import Executor, Pool
@@ -180,7 +181,7 @@ async def _end(pool: Pool, campaign_id: int) -> str | None:
         if after is None:
             return None
         name = str(locked["name"])
-        await write(db, Entry("auto", "engine", "finish campaign", name, None, locked["state"], after))
+        await write(db, Entry(ENGINE, "engine", "finish campaign", name, None, locked["state"], after))
         return name
 
 

@@ -24,10 +24,6 @@ SELECT at, author, origin, act, target, before, after, reason, result FROM journ
  WHERE $1::text IS NULL OR target = $1 ORDER BY id DESC LIMIT $2
 """
 
-DONE_SINCE = (
-    "SELECT EXISTS (SELECT FROM journal WHERE act = $1 AND target = $2 AND result = 'done' AND at > $3)"
-)
-
 
 @dataclass(slots=True)
 class Entry:
@@ -83,8 +79,3 @@ async def tell(db: Executor) -> None:
 async def recent(db: Executor, limit: int = 50, target: str | None = None) -> list[Kept]:
     """The newest entries first, of one target or all."""
     return [Kept(*row) for row in await db.fetch(RECENT, target, limit)]
-
-
-async def done_since(db: Executor, act: str, target: str, since: datetime) -> bool:
-    """Whether such an act was carried out after `since`."""
-    return bool(await db.fetchval(DONE_SINCE, act, target, since))

@@ -140,12 +140,22 @@ async def test_a_pause_without_a_database_is_kept_beside_it_and_replayed(
         away = Commands(lost, author="ana", origin="cli", pauses=files)
         lost.terminate()
         done = await away.pause_number(A, "no database")
-    assert "could not be reached" in done.warnings[0]
+    assert "The database was lost" in done.warnings[0]
     assert (await commands.show_number(A)).state == "active"
     assert await commands.replay_pauses() == [A]
     shown = await commands.show_number(A)
     assert (shown.state, shown.paused_by, shown.reason) == ("paused", "ana", "no database")
     assert await commands.replay_pauses() == []
+
+
+async def test_a_pause_works_when_nothing_can_be_kept_on_this_machine(
+    pool: Pool, commands: Commands, tmp_path: Path
+) -> None:
+    await add(commands)
+    (tmp_path / "paused").write_text("a file where the directory should be")
+    done = await commands.pause_number(A)
+    assert "in the database alone" in done.warnings[0]
+    assert (await commands.show_number(A)).state == "paused"
 
 
 async def test_a_kept_pause_that_was_resumed_elsewhere_is_not_replayed(
@@ -159,15 +169,31 @@ async def test_a_kept_pause_that_was_resumed_elsewhere_is_not_replayed(
     assert PauseFiles(tmp_path).read() == {}
 
 
-def test_a_pause_file_that_cannot_be_read_still_pauses(tmp_path: Path) -> None:
+def test_a_pause_file_tells_whether_the_row_holds_it_and_pauses_even_unread(tmp_path: Path) -> None:
     files = PauseFiles(tmp_path)
     assert files.write(Pause(A, "ana", "why", "2026-01-01T00:00:00+00:00"))
+    files.record(A)
+    assert files.read()[A].recorded
     assert not files.write(Pause(A, "bob", "again", "2026-01-02T00:00:00+00:00"))
-    assert files.read()[A].by == "ana"
+    assert (files.read()[A].by, files.read()[A].recorded) == ("bob", False)
     (tmp_path / "paused" / A).write_bytes(b"\xff{")
-    assert files.read()[A].since.year == 1970
+    assert not files.read()[A].recorded
     assert files.remove(A)
     assert not files.remove(A)
+    files.record(A)
+    assert files.read() == {}
+
+
+async def test_a_pause_after_a_resume_elsewhere_is_not_taken_for_the_old_one(
+    database_url: str, pool: Pool, commands: Commands, tmp_path: Path
+) -> None:
+    await add(commands)
+    await commands.pause_number(A)
+    await Commands(pool, author="bob", origin="cli").resume_number(A)
+    async with open_pool(database_url, size=1) as lost:
+        lost.terminate()
+        await Commands(lost, author="ana", origin="cli", pauses=PauseFiles(tmp_path)).pause_number(A)
+    assert await commands.replay_pauses() == [A]
 
 
 async def test_resume_all_lifts_only_what_pause_all_stopped(commands: Commands) -> None:
