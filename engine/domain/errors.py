@@ -44,6 +44,23 @@ STOPS = frozenset({Scope.NUMBER, Scope.ACCOUNT, Scope.CREDENTIAL, Scope.TEMPLATE
 """Wider than the row and not healed by waiting: the row goes back, a person looks."""
 
 
+WAITS: Mapping[Scope, str] = {
+    Scope.NUMBER_THROUGHPUT: "Retry-After, else 1 s of silence for the number, which then slows down",
+    Scope.ACCOUNT_THROUGHPUT: "Retry-After, else 60 s for every number of the account",
+    Scope.MAINTENANCE: "20 s for the number",
+    Scope.PAIR: "4^n s for this person, at most 17 min",
+    Scope.TRANSIENT: "full jitter up to 2^n s, at most 5 min",
+    Scope.NUMBER: "until a person lifts the hold",
+    Scope.ACCOUNT: "until a person lifts the hold",
+    Scope.CREDENTIAL: "until the token changes, or a person lifts the hold",
+    Scope.TEMPLATE: "until a person lifts the hold, or the template is approved again",
+    Scope.COUNTRY: "until a person lifts the hold",
+    Scope.RECIPIENT: "not tried again",
+    Scope.MARKETING: "not before 24 h, and only with --retry-marketing-limit",
+    Scope.UNLISTED: "not tried again; a run of them holds the campaign",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """One line of the table."""
@@ -51,6 +68,8 @@ class Meaning:
     scope: Scope
     title: str
     advice: str
+    wait_s: float | None = None
+    """Seconds to wait where the provider or experience gives a figure; None: the scope's own rule (see WAITS)."""
 
     @property
     def spends_attempt(self) -> bool:
@@ -62,6 +81,10 @@ _LIFT_TOKEN = "Put a valid token where the number's token reference points."
 _CREDENTIAL = Meaning(Scope.CREDENTIAL, "The access token is not accepted", _LIFT_TOKEN)
 _PERMISSION = Meaning(
     Scope.CREDENTIAL, "The token lacks a permission", "Grant whatsapp_business_messaging to the token's app."
+)
+_REGISTRATION = Meaning(Scope.NUMBER, "The number's registration failed", "Finish registering the number.")
+_REQUEST = Meaning(
+    Scope.TEMPLATE, "This kind of message is not accepted here", "Check template and category."
 )
 _ROW = Meaning(Scope.RECIPIENT, "A value of this message is not accepted", "Look at the row's parameters.")
 
@@ -92,6 +115,16 @@ MEANINGS: Mapping[int, Meaning] = {
     2: Meaning(Scope.TRANSIENT, "The API is down or overloaded", "Retried by itself."),
     131000: Meaning(Scope.TRANSIENT, "Something went wrong at Meta", "Retried by itself."),
     131016: Meaning(Scope.TRANSIENT, "A service at Meta is unavailable", "Retried by itself."),
+    1: Meaning(
+        Scope.TRANSIENT, "Unknown error at Meta, or a bad request", "Retried; if it stays, look at a row."
+    ),
+    131053: Meaning(
+        Scope.TRANSIENT,
+        "Media could not be fetched or is not allowed",
+        "Often passes; check the header's link.",
+    ),
+    132069: Meaning(Scope.TRANSIENT, "The template's flow is throttled for an hour", "Retried then.", 3600.0),
+    134101: Meaning(Scope.TRANSIENT, "The template is still being synchronised", "Retried in 10 min.", 600.0),
     # number
     131048: Meaning(
         Scope.NUMBER,
@@ -112,7 +145,15 @@ MEANINGS: Mapping[int, Meaning] = {
     131064: Meaning(
         Scope.ACCOUNT, "The account's messaging is limited for template misuse", "Wait for its end; ask Meta."
     ),
+    131044: Meaning(Scope.ACCOUNT, "The account has a payment problem", "Mend the account's payment method."),
+    134011: Meaning(
+        Scope.ACCOUNT, "Payment terms wait to be accepted", "Accept them in the business manager."
+    ),
     0: _CREDENTIAL,
+    102: _CREDENTIAL,
+    104: _CREDENTIAL,
+    463: _CREDENTIAL,
+    467: _CREDENTIAL,
     190: Meaning(Scope.CREDENTIAL, "The access token expired", _LIFT_TOKEN),
     3: _PERMISSION,
     10: _PERMISSION,
@@ -127,6 +168,10 @@ MEANINGS: Mapping[int, Meaning] = {
     132015: Meaning(Scope.TEMPLATE, "The template is paused for low quality", "Wait until Meta unpauses it."),
     132016: Meaning(Scope.TEMPLATE, "The template is disabled for good", "Use another template."),
     132068: Meaning(Scope.TEMPLATE, "The template's flow is blocked", "Mend the flow."),
+    131051: _REQUEST,
+    131055: _REQUEST,
+    134100: _REQUEST,
+    134102: Meaning(Scope.TEMPLATE, "The template is not available for this", "Check it in the manager."),
     131063: Meaning(
         Scope.TEMPLATE,
         "Marketing templates are switched off for this account",
@@ -153,6 +198,18 @@ MEANINGS: Mapping[int, Meaning] = {
     132018: Meaning(
         Scope.RECIPIENT, "The template's parameters are not accepted", "Look at the row's values."
     ),
+    131062: Meaning(Scope.RECIPIENT, "People without a phone number cannot get this", "Leave the row out."),
+    137000: Meaning(
+        Scope.RECIPIENT, "The person's identity has changed", "Import the row again without its hash."
+    ),
+    131043: Meaning(Scope.RECIPIENT, "The message expired before it was delivered", "Nothing to do."),
+    132008: _ROW,
+    135000: _ROW,
+    506: _ROW,
+    131001: _ROW,
+    131002: _ROW,
+    131006: _ROW,
+    131014: _ROW,
     131008: _ROW,
     131009: _ROW,
     100: _ROW,
@@ -167,7 +224,6 @@ _UNLISTED = Meaning(Scope.UNLISTED, "A code that Tidegate does not know", "Look 
 _WRONG_ID = Meaning(
     Scope.NUMBER, "The number's id is wrong or the token may not use it", "Check id and token."
 )
-_HTTP_429 = Meaning(Scope.NUMBER_THROUGHPUT, "Too many requests", "The engine slows down by itself.")
 
 
 def describe(code: int) -> Meaning:
@@ -185,5 +241,5 @@ def meaning(code: int, *, http_status: int = 400, details: str = "") -> Meaning:
     if known is not _UNLISTED:
         return known
     if http_status == 429:
-        return _HTTP_429
+        return MEANINGS[429]
     return MEANINGS[131000] if http_status >= 500 else known

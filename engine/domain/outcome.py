@@ -11,6 +11,12 @@ THROTTLE_WAIT = 1.0
 """Seconds that a number is silent after a throughput error without Retry-After."""
 
 MAINTENANCE_WAIT = 20.0
+ACCOUNT_WAIT = 60.0
+_THROTTLE_WAITS = {
+    Scope.NUMBER_THROUGHPUT: THROTTLE_WAIT,
+    Scope.ACCOUNT_THROUGHPUT: ACCOUNT_WAIT,
+    Scope.MAINTENANCE: MAINTENANCE_WAIT,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +99,7 @@ def after(answer: Answer, *, attempts: int, max_attempts: int, now: datetime, ch
 def _after_refusal(answer: Refused, attempts: int, max_attempts: int, now: datetime, chance: float) -> Next:
     scope, code = answer.meaning.scope, answer.code
     if scope in THROTTLES:
-        default = MAINTENANCE_WAIT if scope is Scope.MAINTENANCE else THROTTLE_WAIT
-        wait = answer.retry_after if answer.retry_after is not None else default
+        wait = answer.retry_after if answer.retry_after is not None else _throttle_wait(answer.meaning)
         # Spread over a second beyond the silence, so that the rows refused together do not return together.
         return Next("refused", State.PENDING, at=now + _seconds(wait + chance), code=code, wait=wait)
     if scope in STOPS:
@@ -102,8 +107,13 @@ def _after_refusal(answer: Refused, attempts: int, max_attempts: int, now: datet
     spent = attempts + 1
     if scope in (Scope.PAIR, Scope.TRANSIENT) and spent < max_attempts:
         wait = pair_wait(attempts, chance) if scope is Scope.PAIR else full_jitter(spent, chance)
+        wait = max(wait, answer.meaning.wait_s or 0.0)
         return Next("refused", State.PENDING, at=now + _seconds(wait), spends_attempt=True, code=code)
     return Next("refused", State.FAILED, spends_attempt=True, code=code)
+
+
+def _throttle_wait(meaning: Meaning) -> float:
+    return meaning.wait_s if meaning.wait_s is not None else _THROTTLE_WAITS[meaning.scope]
 
 
 def hold_reason(answer: Refused) -> str:

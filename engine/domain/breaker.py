@@ -1,0 +1,68 @@
+"""What stops wider than a row, and what lifts it again: pure statements; the fact is a row of `breaker`.
+
+scope        key
+number       Meta's phone number id
+account      WABA id
+credential   the token's reference (file:…, env:…)
+template     account/name/language, the language with `_`
+country      account/alpha-2
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from engine.domain.errors import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Nothing may be sent within `key` of `scope` (one of errors.STOPS).
+
+    With `until` it passes by itself then. Without, a person lifts it, or good news of the provider, or a request
+    that is tried from `probe_at` on and succeeds.
+    """
+
+    scope: Scope
+    key: str
+    code: int | None
+    reason: str
+    until: datetime | None = None
+    probe_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heal:
+    """The provider says that what stopped `key` of `scope` is mended."""
+
+    scope: Scope
+    key: str
+    reason: str
+
+
+def language_code(text: str) -> str:
+    """A template's language as its own code: documentation writes en-US where the API says en_US.
+
+    >>> language_code("PT-br")
+    'pt_BR'
+    """
+    first, *rest = text.strip().replace("-", "_").split("_")
+    return "_".join([first.lower(), *(part.upper() if len(part) == 2 else part.title() for part in rest)])
+
+
+def template_key(account: str, name: str, language: str) -> str:
+    """The key of a template's breaker."""
+    return f"{account}/{name}/{language_code(language)}"
+
+
+def country_key(account: str, country: str) -> str:
+    """The key of a country's breaker; `country` is alpha-2."""
+    return f"{account}/{country}"
+
+
+def latest(stops: Iterable[tuple[Stop, datetime]]) -> list[tuple[Stop, datetime]]:
+    """One stop for each scope and key, in their order: the one with the newest evidence."""
+    kept: dict[tuple[Scope, str], tuple[Stop, datetime]] = {}
+    for stop, at in sorted(stops, key=lambda pair: pair[1]):
+        kept[stop.scope, stop.key] = stop, at
+    return [kept[place] for place in sorted(kept)]
