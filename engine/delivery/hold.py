@@ -11,12 +11,11 @@ from engine.domain.errors import meaning
 from engine.domain.outcome import Refused, hold_reason
 from engine.postgres import campaigns, journal
 from engine.postgres.pool import Executor
-from engine.postgres.statuses import Stop
+from engine.postgres.statuses import Stop, mended
 
 log = structlog.get_logger(__name__)
 
 HELD_FROM = ("running", "finished")
-RESUMED = "resume campaign"
 
 
 async def hold(db: Executor, stops: Sequence[Stop]) -> None:
@@ -26,10 +25,10 @@ async def hold(db: Executor, stops: Sequence[Stop]) -> None:
     """
     latest = {stop.campaign: stop for stop in sorted(stops, key=lambda stop: stop.left)}
     for name, stop in sorted(latest.items()):
-        mended = await journal.done_since(db, RESUMED, name, stop.left)
         reason = hold_reason(Refused(stop.code, meaning(stop.code, details=stop.raw)))
         # A finished campaign has a pending row again: somebody must look, mended or not.
-        if await campaigns.move(db, name, ("finished",) if mended else HELD_FROM, "held", reason) is None:
+        leaves = ("finished",) if await mended(db, stop) else HELD_FROM
+        if await campaigns.move(db, name, leaves, "held", reason) is None:
             continue
         entry = journal.Entry("auto", "engine", "hold campaign", name, reason, "running", "held")
         await journal.write(db, entry)

@@ -113,6 +113,10 @@ SELECT f.place, o.id IS NOT NULL AS ours, m.lane_id, m.state, m.new, m.new_code,
  ORDER BY f.place
 """
 
+MENDED = """
+SELECT EXISTS (SELECT FROM journal WHERE act = 'resume campaign' AND target = $1 AND result = 'done' AND at > $2)
+"""
+
 _WORDS = {1: State.SENT, 3: State.DELIVERED, 4: State.READ}
 
 
@@ -210,6 +214,11 @@ async def _named(
     )
     named = [(e, e.token) for e in looked_up if e.token]
     return named, [e for e in looked_up if not e.token]
+
+
+async def mended(db: Session, stop: Stop) -> bool:
+    """Whether somebody resumed the campaign after the try had left: then it tells of a fault that is gone."""
+    return bool(await db.fetchval(MENDED, stop.campaign, stop.left))
 
 
 def _reaches_further(evidence: Evidence) -> bool:

@@ -302,7 +302,7 @@ async def test_a_batch_touches_its_own_rows_among_200_000(
         tries, failed = [1 + i % 2 for i in range(count)], [i % 3 == 0 for i in range(count)]
         arguments = (
             batch, tries, [sale.name] * count, [3] * count, failed,
-            [131026] * count, [f"w{row}" for row in batch], ["{}"] * count, [1.75e9] * count, [i % 2 == 0 for i in range(count)],
+            [131026] * count, [f"w{row}" for row in batch], ["{}"] * count, [1.75e9] * count, failed,
         )  # fmt: skip
         applied = await explain(
             connection, statuses.APPLY, *arguments, generic=generic, setting=statuses.NO_NESTED_LOOPS
