@@ -8,6 +8,7 @@ from engine.domain.snapshot import ReconcilePreview
 from engine.postgres import books, journal, reconcile
 from engine.postgres.pool import Pool
 from tests.support import builders
+from tests.support.explain import explain
 
 NUMBER = "106540352242922"
 LIMITS = Limits(floor=92, deadline=20)
@@ -166,3 +167,22 @@ async def test_sending_rows_of_a_living_owner_are_its_own(pool: Pool) -> None:
 async def test_a_campaign_that_does_not_exist_is_no_empty_answer(pool: Pool) -> None:
     with pytest.raises(UnknownCampaignError):
         await run(pool, LIMITS, campaign="reminder")
+
+
+@pytest.mark.parametrize("generic", [False, True])
+async def test_judging_reads_what_is_in_flight_and_nothing_else(pool: Pool, generic: bool) -> None:
+    made, ids = await unknown(pool, "resend", 50)
+    await builders.recipients(pool, made, 20_000)
+    await pool.execute("ANALYZE")
+    number_id = await pool.fetchval("SELECT number_id FROM number")
+    async with pool.acquire() as db:
+        judged = await explain(db, reconcile.JUDGE, number_id, 0, 500, 92.0, True, None, generic=generic)
+        rows = [
+            r["moved_at"]
+            for r in await db.fetch("SELECT moved_at FROM recipient WHERE state = 'u' ORDER BY id")
+        ]
+        settled = await explain(db, reconcile.SETTLE, ids, rows, [b"p"] * 50, "why", generic=generic)
+        stuck = await explain(db, reconcile.DOUBT_STUCK, number_id, 50.0, None, 500, generic=generic)
+    for plan in (judged, settled, stuck):
+        assert "recipient" not in plan.scanned_whole
+        assert plan.rows("recipient") <= 200
