@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -59,14 +60,22 @@ class ConsoleApp(App[str], inherit_bindings=False):
     ]
 
     def __init__(
-        self, link: EngineLink, *, refresh_hz: float | None = None, mode: Mode = "run", mouse: bool = False
+        self,
+        link: EngineLink,
+        *,
+        refresh_hz: float | None = None,
+        mode: Mode = "run",
+        mouse: bool = False,
+        guard: KeyGuard | None = None,
+        now: Callable[[], datetime] = clock.now,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.glyphs: Glyphs = glyphs_for(os.environ)
         self.mode: Mode = mode
         self.mouse = mouse
-        self.guard = KeyGuard()
+        self.guard = guard or KeyGuard()
         self.export_dir = Path()
-        self.session = Session(link, clock.now, time.monotonic, self.glyphs)
+        self.session = Session(link, now, monotonic, self.glyphs)
         self._refresh_hz = refresh_hz
         self._painted_at = float("-inf")
         self._waiting_key: events.Key | None = None

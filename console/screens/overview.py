@@ -103,7 +103,8 @@ class OverviewScreen(Screen[None]):
     def show(self, frame: Frame) -> None:
         """A tick."""
         for panel in self.query(LinePanel):
-            panel.paint(frame)
+            with shield(self.report):  # each by itself: one that fails leaves the others alive
+                panel.paint(frame)
 
     def action_key(self, name: str) -> None:
         """One key of the table."""

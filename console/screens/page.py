@@ -71,7 +71,8 @@ class PageScreen(Screen[None]):
     def show(self, frame: Frame) -> None:
         """A tick."""
         for panel in self.query(LinePanel):
-            panel.paint(frame)
+            with shield(self._report):  # each by itself: one that fails leaves the others alive
+                panel.paint(frame)
 
     def action_key(self, name: str) -> None:
         """Moves, and the ways back."""

@@ -31,7 +31,7 @@ class ReconcileScreen(Dialog):
             return [f"The engine refused the dry run: {self.session.text(refusal)}"]
         if preview is None:
             self.say("Waiting for the dry run. Esc = no.")
-            return [f"unknown now {number(live.unknown)}; asking the engine what it would do …"]
+            return [f"unknown now {number(live.unknown)}; asking the engine what it would do"]
         if self._mark is None:
             self._mark = (preview, live.unknown)
             self.say("y = do it    Esc or n = no    (Enter does nothing)")

@@ -1,10 +1,18 @@
 """The wire of the console's seam, and snapshots as an engine would publish them."""
 
+import asyncio
 import math
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+from textual.pilot import Pilot
+from textual.screen import Screen
+
+from console.app import ConsoleApp, Mode
+from console.guard import KeyGuard
 from engine.domain.act import Act
 from engine.domain.snapshot import (
     ActView,
@@ -49,7 +57,9 @@ class FakeLink:
     def ended(self) -> str | None:
         return self.end
 
-    def answer(self, act_id: str, stage: str, *, text: str = "ACT", detail: str = "", undo: bool = False) -> None:
+    def answer(
+        self, act_id: str, stage: str, *, text: str = "ACT", detail: str = "", undo: bool = False
+    ) -> None:
         """The engine speaks of an act."""
         assert self.current is not None
         view = ActView(act_id, text, stage, 18.0, detail, undo)
@@ -65,7 +75,9 @@ class FakeLink:
 
 def wave(count: int, middle: float, swing: float) -> tuple[float, ...]:
     """A series that moves."""
-    return tuple(max(0.0, middle + swing * math.sin(i / 11) + swing * 0.4 * math.sin(i / 3)) for i in range(count))
+    return tuple(
+        max(0.0, middle + swing * math.sin(i / 11) + swing * 0.4 * math.sin(i / 3)) for i in range(count)
+    )
 
 
 def a_number(tail: str, account: str = "vivo", **fields: object) -> NumberView:
@@ -100,7 +112,13 @@ def nine_numbers() -> tuple[NumberView, ...]:
         "0020", state="paused", reason="night shift", sent_per_second=0.0, tries_per_second=0.0, token_wait=None,
         bound_by="hold", last_accepted_s=4200.0, error_share=None, top_error=None,
     )  # fmt: skip
-    return (*well, HELD, paused, SLOWED, a_number("0099", account="oi", rate=0.2, ceiling=0.2, sent_per_second=0.2, tries_per_second=0.2))
+    return (
+        *well,
+        HELD,
+        paused,
+        SLOWED,
+        a_number("0099", account="oi", rate=0.2, ceiling=0.2, sent_per_second=0.2, tries_per_second=0.2),
+    )
 
 
 def a_campaign(name: str = "natl-07", **fields: object) -> CampaignView:
@@ -174,7 +192,8 @@ def bad_night(**fields: object) -> Snapshot:
             *(EventView(NIGHT - timedelta(minutes=i), "auto", f"CEILING …0017 {80 - i}") for i in range(4, 12)),
         ),
         acts=(ActView("a41", "RATE …0017 100→80", "in effect", 18.0, "", True),),
-        accepted_series=(*wave(3300, 618.0, 20.0), *wave(300, 318.0, 60.0)), rate_series=(*(640.0,) * 3500, *(400.0,) * 100),
+        accepted_series=(*wave(3300, 618.0, 20.0), *wave(300, 318.0, 60.0)),
+        rate_series=(*(640.0,) * 3500, *(400.0,) * 100),
         token_wait_series=(*wave(3300, 0.2, 0.05), *wave(300, 1.6, 0.4)),
     )  # fmt: skip
     return replace(base, **fields)  # type: ignore[arg-type]
@@ -187,15 +206,25 @@ def huge() -> Snapshot:
 
 
 HOSTILE = (
-    "[/foo] [bold red]x[/]", "\x1b[2J\x1b[31mred", "two\nlines\r\tand a tab", "‮evil‬ ‏rtl⁦x⁩", "日本語のとても長い名前です",
-    "שלום עולם", "a\u0300\u0301\u0302\u0303\u0304z", "\ud800 half", "\x9b31m\x00\x7f", "👩‍👩‍👧 family️",
-)  # fmt: skip
+    "[/foo] [bold red]x[/]",
+    "\x1b[2J\x1b[31mred",
+    "two\nlines\r\tand a tab",
+    "\u202eevil\u202c \u200frtl\u2066x\u2069",
+    "日本語のとても長い名前です",
+    "שלום עולם",
+    "a\u0300\u0301\u0302\u0303\u0304z",
+    "\ud800 half",
+    "\x9b31m\x00\x7f",
+    "👩\u200d👩\u200d👧 family\ufe0f",
+)
 
 
 def hostile() -> Snapshot:
     """Every text from outside is an attack."""
     numbers = tuple(
-        a_number(f"{i:04d}", account=text, reason=text, state="held", bound_by=text, owner=text, campaigns=(text,))
+        a_number(
+            f"{i:04d}", account=text, reason=text, state="held", bound_by=text, owner=text, campaigns=(text,)
+        )
         for i, text in enumerate(HOSTILE)
     )
     return normal(
@@ -212,10 +241,91 @@ def hostile() -> Snapshot:
 
 def preview(**fields: object) -> ReconcilePreview:
     """What a dry run would answer."""
-    base = ReconcilePreview(to_sent=100, to_pending=2, stay_unknown=1, waiting=14, stuck_to_unknown=41, note="")
+    base = ReconcilePreview(
+        to_sent=100, to_pending=2, stay_unknown=1, waiting=14, stuck_to_unknown=41, note=""
+    )
     return replace(base, **fields)  # type: ignore[arg-type]
 
 
-def texts(parts: Iterable[object]) -> str:
-    """Joined, for a search."""
-    return "\n".join(str(part) for part in parts)
+@dataclass
+class Clock:
+    """The time of day and the monotonic clock of a console under test."""
+
+    at: datetime = NIGHT + timedelta(seconds=0.4)
+    seconds: float = 1000.0
+
+    def now(self) -> datetime:
+        return self.at
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def pass_(self, seconds: float) -> None:
+        """Time goes by."""
+        self.at += timedelta(seconds=seconds)
+        self.seconds += seconds
+
+
+@dataclass
+class Running:
+    """A console on a headless screen."""
+
+    app: ConsoleApp
+    pilot: Pilot[str]
+    link: FakeLink
+    clock: Clock
+
+    async def press(self, *keys: str) -> None:
+        """One key after the other, each done before the next."""
+        for key in keys:
+            await self.pilot.press(key)
+            await self.pilot.pause()
+
+    async def tick(self) -> None:
+        """One refresh."""
+        self.app.tick()
+        await self.pilot.pause()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for a state, not for a time."""
+        async with asyncio.timeout(10):
+            while not condition():
+                await self.pilot.pause()
+
+    def text(self, screen: Screen[Any] | None = None) -> str:
+        """What a screen shows (the top one), line by line."""
+        strips = (screen or self.app.screen)._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+    @property
+    def on_overview(self) -> bool:
+        """No dialog and no page is open."""
+        return self.app.screen is self.app.overview
+
+    def row(self, index: int) -> str:
+        """One line of the overview."""
+        return self.text(self.app.overview).split("\n")[index]
+
+
+@asynccontextmanager
+async def running(
+    snapshot: Snapshot | None,
+    size: tuple[int, int] = (80, 24),
+    *,
+    guard: KeyGuard | None = None,
+    mode: Mode = "run",
+) -> AsyncIterator[Running]:
+    """A console over a fake link; its key guard lets everything through unless one is given."""
+    link, clock = FakeLink(snapshot), Clock()
+    app = console(link, clock, guard=guard, mode=mode)
+    async with app.run_test(size=size) as pilot:
+        run = Running(app, pilot, link, clock)
+        await run.until(lambda: app.screen is app.overview and app.overview.is_attached)
+        await run.tick()
+        yield run
+
+
+def console(link: FakeLink, clock: Clock, *, guard: KeyGuard | None = None, mode: Mode = "run") -> ConsoleApp:
+    """A console whose clocks belong to the test."""
+    free = KeyGuard(settle=0, per_second=0)
+    return ConsoleApp(link, mode=mode, guard=guard or free, now=clock.now, monotonic=clock.monotonic)
