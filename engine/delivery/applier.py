@@ -118,7 +118,7 @@ class Applier:
         """Try a page of the statuses again that matched nothing, and drop those that are an hour old."""
         async with self._pool.acquire() as connection, connection.transaction():
             applied, waiting, self._mark = await unmatched.retry(connection, self._mark)
-            await hold(connection, applied.stops)
+            await hold(connection, applied.sent_back)
         self.counts.unmatched = waiting
         self._settle(applied)
 
@@ -195,7 +195,7 @@ class Applier:
         applied, rest = await statuses.apply(db, fold(receipts))
         kept = await unmatched.keep(db, rest)
         await webhooks.seen(db, seen)
-        await hold(db, applied.stops)
+        await hold(db, applied.sent_back)
         return applied, kept
 
     def _count(self, read: Sequence[Parsed | None]) -> None:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from engine.domain.errors import STOPS, meaning
 from engine.domain.evidence import Evidence, furthest
@@ -105,7 +106,7 @@ tallied AS (
   UNION ALL SELECT lane_id, 'R', code, count(*) FROM ours
              WHERE failed AND NOT refused AND code IS NOT NULL GROUP BY 1, 3
   UNION ALL SELECT lane_id, 'C', 0, sum(n) FROM doubled WHERE n > 0 GROUP BY 1)
-SELECT f.place, o.id IS NOT NULL AS ours, m.lane_id, m.state, m.new, m.new_code, m.moved_at, h.name,
+SELECT f.place, o.id IS NOT NULL AS ours, m.lane_id, m.state, m.new, m.new_code, m.moved_at, k.number_id, h.name,
        o.id IS NULL AND (k.id IS NOT NULL AND h.random_id IS DISTINCT FROM f.campaign
                          OR NOT EXISTS (SELECT FROM campaign c WHERE c.random_id = f.campaign)) AS foreign_
   FROM fact f LEFT JOIN k USING (id) LEFT JOIN home h USING (lane_id) LEFT JOIN ours o USING (place)
@@ -131,10 +132,12 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class SentBack:
     """A row went back to pending because its refusal reaches beyond it. `left`: about when its try had left."""
 
     campaign: str
+    lane_id: int
+    number_id: int
     code: int
     raw: str
     left: datetime
@@ -146,7 +149,7 @@ class Applied:
 
     moves: list[Move] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
-    stops: list[Stop] = field(default_factory=list)
+    sent_back: list[SentBack] = field(default_factory=list)
     """The caller holds what they name, in the same transaction."""
     foreign: int = 0
     delays: list[float] = field(default_factory=list)
@@ -193,9 +196,7 @@ async def apply(db: Session, statements: Sequence[Evidence]) -> tuple[Applied, l
                 moves[token.row] = row["lane_id"], before, after
                 applied.delays.extend(_delay(evidence, before, after, row["moved_at"].timestamp()))
                 if after is State.PENDING:
-                    applied.stops.append(
-                        Stop(row["name"], row["new_code"], evidence.raw or "", row["moved_at"])
-                    )
+                    applied.sent_back.append(_sent_back(row, evidence))
     applied.moves = [Move(*move, count) for move, count in Counter(moves.values()).items()]
     return applied, rest
 
@@ -216,9 +217,14 @@ async def _named(
     return named, [e for e in looked_up if not e.token]
 
 
-async def mended(db: Session, stop: Stop) -> bool:
+async def mended(db: Session, one: SentBack) -> bool:
     """Whether somebody resumed the campaign after the try had left: then it tells of a fault that is gone."""
-    return bool(await db.fetchval(MENDED, stop.campaign, stop.left))
+    return bool(await db.fetchval(MENDED, one.campaign, one.left))
+
+
+def _sent_back(row: Any, evidence: Evidence) -> SentBack:
+    raw = evidence.raw or ""
+    return SentBack(row["name"], row["lane_id"], row["number_id"], row["new_code"], raw, row["moved_at"])
 
 
 def _reaches_further(evidence: Evidence) -> bool:

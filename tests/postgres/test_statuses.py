@@ -171,9 +171,9 @@ async def test_a_refusal_that_reaches_beyond_the_row_puts_it_back(
 ) -> None:
     row = await sale.row(before)
     for _ in range(2):
-        stops = (await apply(pool, says(FAILED, sale.token(row), code=131042))).stops
+        back = (await apply(pool, says(FAILED, sale.token(row), code=131042))).sent_back
         assert await sale.state(row) is State.PENDING
-    assert stops == []  # the second time it is no news
+    assert back == []  # the second time it is no news
     await apply(pool, says(SENT, sale.token(row)))
     assert await sale.state(row) is State.PENDING
     accepted = {("K", 0): 1} if before in AWAITING else {}
@@ -190,7 +190,9 @@ async def test_a_row_that_went_back_is_named_with_its_campaign_and_code(pool: Po
         says(FAILED, sale.token(two)),
         says(READ, sale.token(two)),
     )
-    assert [(stop.campaign, stop.code) for stop in applied.stops] == [("sale", 132015)]
+    assert [(one.campaign, one.lane_id, one.number_id, one.code) for one in applied.sent_back] == [
+        ("sale", sale.lane, sale.number, 132015)
+    ]
 
 
 async def test_proof_of_a_second_taken_try_is_one_confirmed_duplicate(pool: Pool, sale: Campaign) -> None:
