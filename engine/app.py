@@ -59,6 +59,7 @@ async def open_engine(config: Config, options: RunOptions, origin: str) -> Async
             origin=origin,
             pauses=PauseFiles(config.data_dir),
             unknown_floor=config.unknown_floor,
+            request_deadline=config.request_deadline,
         )
         engine = Engine(config, options, db, WhatsApp(transport, config.api_url), commands, author())
         if not options.no_webhook:

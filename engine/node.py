@@ -21,6 +21,7 @@ from engine.commands import Commands
 from engine.config import Config, RunOptions
 from engine.control import breakers, jobs
 from engine.control.follower import Follower
+from engine.control.reconcile import Limits
 from engine.credentials import CredentialError, Credentials
 from engine.domain.act import Act
 from engine.domain.alert_rules import conditions
@@ -134,7 +135,7 @@ class Engine:
                 *self._also,
             )
         ]
-        standing += [asyncio.create_task(jobs.run(job)) for job in jobs.standing_jobs(self.db)]
+        standing += [asyncio.create_task(jobs.run(job)) for job in self._jobs()]
         inner = [asyncio.create_task(self.marker.run()), asyncio.create_task(self.writer.run())]
         asked = asyncio.create_task(self._drain_asked.wait())
         watched: list[asyncio.Future[Any]] = [
@@ -151,6 +152,10 @@ class Engine:
             await _end([*standing, asked])
             await self._drain()
             await _end(inner)
+
+    def _jobs(self) -> list[jobs.Job]:
+        limits = Limits(self.config.unknown_floor, self.config.request_deadline)
+        return jobs.standing_jobs(self.db, limits, self.follower)
 
     async def _start(self) -> None:
         for number in await self.commands.replay_pauses():

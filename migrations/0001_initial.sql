@@ -140,6 +140,7 @@ CREATE TABLE try (
 ) PARTITION BY RANGE (recorded_at);
 CREATE INDEX try_wamid ON try (wamid) WHERE wamid IS NOT NULL;
 CREATE INDEX try_recipient ON try (recipient_id);
+CREATE INDEX try_recorded ON try USING brin (recorded_at);
 CREATE TABLE try_default PARTITION OF try DEFAULT;
 
 -- Partitions are made ahead by a standing job; the engine's role needs CREATE on the schema for it.

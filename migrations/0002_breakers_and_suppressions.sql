@@ -20,7 +20,7 @@ CREATE TABLE breaker (
 );
 
 -- Which campaigns the engine held, and why, so that lifting the cause resumes exactly those.
-ALTER TABLE campaign ADD COLUMN held_by text;  -- breaker:<id>, numbers, failures, budget; NULL: see reason
+ALTER TABLE campaign ADD COLUMN held_by text;  -- stops, failures, budget; NULL: a person
 
 CREATE TABLE suppression (
   phone text NOT NULL,                     -- E.164 with +

@@ -11,6 +11,7 @@ refusal is journalled too. Doing what is done already is no error: `Done.already
 from engine.commands.act import Done, Refused
 from engine.commands.campaign import CampaignCommands
 from engine.commands.everything import EverythingCommands
+from engine.commands.hold import HoldCommands
 from engine.commands.number import NumberCommands
 from engine.commands.reconcile import ReconcileCommands
 from engine.domain import act as acts
@@ -18,7 +19,7 @@ from engine.domain import act as acts
 __all__ = ["Commands", "Done", "Refused"]
 
 
-class Commands(NumberCommands, CampaignCommands, EverythingCommands, ReconcileCommands):
+class Commands(NumberCommands, CampaignCommands, EverythingCommands, HoldCommands, ReconcileCommands):
     """All acts of one author from one origin (cli, console, engine)."""
 
     async def carry_out(self, act: acts.Act) -> Done:

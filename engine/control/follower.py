@@ -2,9 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import structlog
 
+from engine.domain.breaker import country_key, template_key
+from engine.domain.errors import Scope
 from engine.postgres import desired
 from engine.postgres.desired import Campaign, Desired
 from engine.postgres.faults import DATABASE_FAULTS
@@ -44,12 +47,7 @@ class Follower:
         """Read everything now."""
         self.desired = await desired.read(self._db)
         self._read_at = asyncio.get_running_loop().time()
-        by_number: dict[int, list[Campaign]] = {}
-        for campaign in self.desired.campaigns.values():
-            if campaign.state == "running":
-                for number_id in campaign.numbers:
-                    by_number.setdefault(number_id, []).append(campaign)
-        self._by_number = by_number
+        self._by_number = served(self.desired)
         self._changed(self.desired)
 
     async def run(self) -> None:
@@ -66,3 +64,25 @@ class Follower:
                     log.warning("the database is away", error=type(error).__name__)
                 self.healthy = False
             await asyncio.sleep(POLL)
+
+
+def served(desired: Desired) -> dict[int, list[Campaign]]:
+    """For each number the running campaigns that it may send for now, without the lanes of stopped countries."""
+    stopped = {(breaker.scope, breaker.key) for breaker in desired.breakers}
+    by_number: dict[int, list[Campaign]] = {}
+    for campaign in desired.campaigns.values():
+        if campaign.state != "running":
+            continue
+        for number_id in campaign.numbers:
+            account = desired.numbers[number_id].account
+            if (Scope.TEMPLATE, template_key(account, campaign.template, campaign.language)) not in stopped:
+                by_number.setdefault(number_id, []).append(_open_lanes(campaign, account, stopped))
+    return by_number
+
+
+def _open_lanes(campaign: Campaign, account: str, stopped: set[tuple[Scope, str]]) -> Campaign:
+    if all(scope is not Scope.COUNTRY for scope, _ in stopped):
+        return campaign
+    lanes = zip(campaign.lanes, campaign.countries, strict=True)
+    free = [(lane, c) for lane, c in lanes if (Scope.COUNTRY, country_key(account, c)) not in stopped]
+    return replace(campaign, lanes=tuple(lane for lane, _ in free), countries=tuple(c for _, c in free))

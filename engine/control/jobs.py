@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 import structlog
 
-from engine.postgres import books, campaigns, webhooks
+from engine.control import reconcile, stops
+from engine.control.follower import Follower
+from engine.control.reconcile import Limits
+from engine.postgres import books, breakers, campaigns, webhooks
 from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.partitions import ensure_partitions
 from engine.postgres.pool import Pool
@@ -23,11 +26,14 @@ class Job:
     do: Callable[[], Awaitable[object]]
 
 
-def standing_jobs(db: Pool) -> list[Job]:
-    """Fold the books, end what is finished, cancel what came back, keep tables in shape."""
+def standing_jobs(db: Pool, limits: Limits, follower: Follower) -> list[Job]:
+    """Fold the books, end what is finished, settle what is not known, follow stops, keep tables in shape."""
     return [
         Job("fold books", 1.0, lambda: books.fold(db)),
         Job("finish campaigns", 0.5, lambda: _finish(db)),
+        Job("follow stops", 0.5, lambda: stops.follow(db, follower.desired)),
+        Job("pass waits", 1.0, lambda: _pass_waits(db)),
+        Job("reconcile", 15.0, lambda: reconcile.run(db, limits, dry_run=False)),
         Job("sweep cancelled", 5.0, lambda: campaigns.sweep_cancelled(db)),
         Job("make partitions", 3600.0, lambda: ensure_partitions(db)),
         Job("trim inbox", 3600.0, lambda: webhooks.trim(db)),
@@ -46,6 +52,12 @@ async def run(job: Job) -> None:
                 log.warning("job waits for the database", job=job.name, error=type(error).__name__)
             failing = True
         await asyncio.sleep(job.seconds)
+
+
+async def _pass_waits(db: Pool) -> None:
+    async with db.acquire() as connection, connection.transaction():
+        for passed in await breakers.close_passed(connection):
+            log.info("a wait is over", scope=passed.scope.value, key=passed.key)
 
 
 async def _finish(db: Pool) -> None:

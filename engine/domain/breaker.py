@@ -66,3 +66,8 @@ def latest(stops: Iterable[tuple[Stop, datetime]]) -> list[tuple[Stop, datetime]
     for stop, at in sorted(stops, key=lambda pair: pair[1]):
         kept[stop.scope, stop.key] = stop, at
     return [kept[place] for place in sorted(kept)]
+
+
+def over_number(number: str, account: str, token_ref: str) -> dict[Scope, str]:
+    """The keys of the breakers that stop a whole number: its own, its account's, its credential's."""
+    return {Scope.NUMBER: number, Scope.ACCOUNT: account, Scope.CREDENTIAL: token_ref}

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from engine.postgres import breakers
+from engine.postgres.breakers import Breaker
 from engine.postgres.pool import Executor
 
 VERSION = "SELECT version FROM control"
@@ -15,10 +17,12 @@ SELECT number_id, id, display, account, token_ref, provider_limit, rate, ceiling
 
 CAMPAIGNS = """
 SELECT c.campaign_id, c.name, c.random_id, c.state, c.reason, c.template, c.language, c.body, c.priority, c.deadline,
-       c.max_attempts, c.try_budget, c.planned, c.started_at, c.finished_at,
+       c.max_attempts, c.try_budget, c.planned, c.started_at, c.finished_at, c.category, c.held_by,
        ARRAY(SELECT number_id FROM campaign_number n WHERE n.campaign_id = c.campaign_id ORDER BY 1) AS numbers,
        ARRAY(SELECT lane_id FROM lane l WHERE l.campaign_id = c.campaign_id AND l.hold IS NULL
-              ORDER BY l.deadline, l.lane_id) AS lanes
+              ORDER BY l.deadline, l.lane_id) AS lanes,
+       ARRAY(SELECT country FROM lane l WHERE l.campaign_id = c.campaign_id AND l.hold IS NULL
+              ORDER BY l.deadline, l.lane_id) AS countries
   FROM campaign c
  WHERE c.state NOT IN ('finished', 'cancelled') OR c.finished_at > now() - interval '1 day' OR EXISTS (
        SELECT FROM lane l JOIN book b USING (lane_id)
@@ -65,8 +69,13 @@ class Campaign:
     planned: int
     started_at: datetime | None
     finished_at: datetime | None
+    category: str
+    held_by: str | None
+    """What held it, when the engine did: breaker:<id>, numbers, failures, budget."""
     numbers: tuple[int, ...]
     lanes: tuple[int, ...]
+    countries: tuple[str, ...]
+    """Of the lanes, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +85,8 @@ class Desired:
     version: int
     numbers: dict[int, Number]
     campaigns: dict[int, Campaign]
+    breakers: tuple[Breaker, ...] = ()
+    """All that stops something right now."""
 
 
 async def version(db: Executor) -> int:
@@ -90,7 +101,7 @@ async def read(db: Executor) -> Desired:
     campaigns = {}
     for row in await db.fetch(CAMPAIGNS):
         values = dict(row.items())
-        for key in ("body", "numbers", "lanes"):
+        for key in ("body", "numbers", "lanes", "countries"):
             values[key] = tuple(values[key])
         campaigns[row["campaign_id"]] = Campaign(**values)
-    return Desired(at, numbers, campaigns)
+    return Desired(at, numbers, campaigns, tuple(await breakers.open_breakers(db)))

@@ -1,0 +1,66 @@
+"""Campaigns follow the stops around them: held while none of their numbers may send for them, no moment longer."""
+
+import structlog
+
+from engine.domain.breaker import country_key, over_number, template_key
+from engine.domain.errors import Scope
+from engine.postgres import holds
+from engine.postgres.breakers import Breaker
+from engine.postgres.desired import Campaign, Desired, Number
+from engine.postgres.pool import Pool
+
+log = structlog.get_logger()
+
+Stopped = dict[tuple[Scope, str], Breaker]
+
+
+def held_breakers(desired: Desired) -> Stopped:
+    """Those that need a person, new credentials or news; what only waits holds no campaign."""
+    return {(b.scope, b.key): b for b in desired.breakers if b.state == "held"}
+
+
+def number_stop(number: Number, stopped: Stopped) -> Breaker | None:
+    """The breaker over a whole number, if one is open."""
+    keys = over_number(number.id, number.account, number.token_ref)
+    return next((stopped[scope, key] for scope, key in keys.items() if (scope, key) in stopped), None)
+
+
+def blocked(campaign: Campaign, desired: Desired) -> str | None:
+    """Why none of its numbers may send for this campaign; None when one may."""
+    stopped = held_breakers(desired)
+    reasons = [
+        _why_not(campaign, desired.numbers[n], stopped) for n in campaign.numbers if n in desired.numbers
+    ]
+    if not reasons or None in reasons:
+        return None
+    return "; ".join(dict.fromkeys(reason for reason in reasons if reason))
+
+
+def _why_not(campaign: Campaign, number: Number, stopped: Stopped) -> str | None:
+    if number.paused or number.rate <= 0:
+        by = f" by {number.paused_by}" if number.paused_by else ""
+        return f"number {number.display} is paused{by}"
+    over = number_stop(number, stopped) or stopped.get(
+        (Scope.TEMPLATE, template_key(number.account, campaign.template, campaign.language))
+    )
+    if over is not None:
+        return over.reason or f"{over.scope} is held"
+    countries = [stopped.get((Scope.COUNTRY, country_key(number.account, c))) for c in campaign.countries]
+    if countries and all(countries):
+        return countries[0].reason if countries[0] else None
+    return None
+
+
+async def follow(db: Pool, desired: Desired) -> None:
+    """Hold what is blocked, resume what was only held for that. Guarded by state: any node may do it at any time."""
+    for campaign in desired.campaigns.values():
+        if campaign.state == "running" or campaign.held_by == holds.STOPS:
+            reason = blocked(campaign, desired)
+            if reason is not None and (campaign.state, campaign.reason) != ("held", reason):
+                await holds.hold(db, campaign.campaign_id, reason, holds.STOPS)
+                log.error("campaign held", campaign=campaign.name, reason=reason)
+            elif reason is None and campaign.held_by == holds.STOPS:
+                if await holds.resume(
+                    db, campaign.campaign_id, holds.STOPS, "one of its numbers may send again"
+                ):
+                    log.info("campaign resumed", campaign=campaign.name)

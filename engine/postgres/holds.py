@@ -1,0 +1,42 @@
+"""Campaigns that the engine holds by itself, with the word for what held them, so that its end can resume them."""
+
+from engine.postgres import journal
+from engine.postgres.pool import Pool
+
+HOLD = """
+UPDATE campaign SET state = 'held', reason = $2, held_by = $3
+ WHERE campaign_id = $1 AND (state = 'running' OR state = 'held' AND held_by = $3 AND reason IS DISTINCT FROM $2)
+RETURNING name
+"""
+
+RESUME = """
+UPDATE campaign SET state = 'running', reason = NULL, held_by = NULL
+ WHERE campaign_id = $1 AND state = 'held' AND held_by = $2
+RETURNING name
+"""
+
+STOPS = "stops"
+"""held_by of a campaign none of whose numbers may send for it: it goes on by itself when one may."""
+
+FAILURES = "failures"
+BUDGET = "budget"
+
+
+async def hold(pool: Pool, campaign_id: int, reason: str, held_by: str) -> str | None:
+    """Hold a running campaign; its name, or None when it was not running. Its rows stay pending."""
+    async with pool.acquire() as db, db.transaction():
+        name: str | None = await db.fetchval(HOLD, campaign_id, reason, held_by)
+        if name is not None:
+            entry = journal.Entry("auto", "engine", "hold campaign", name, reason, "running", "held")
+            await journal.write(db, entry)
+    return name
+
+
+async def resume(pool: Pool, campaign_id: int, held_by: str, reason: str) -> str | None:
+    """Let a campaign go on that was held by exactly this; its name, or None."""
+    async with pool.acquire() as db, db.transaction():
+        name: str | None = await db.fetchval(RESUME, campaign_id, held_by)
+        if name is not None:
+            entry = journal.Entry("auto", "engine", "resume campaign", name, reason, "held", "running")
+            await journal.write(db, entry)
+    return name
