@@ -5,14 +5,12 @@ import re
 from dataclasses import replace
 from enum import Enum, auto
 
-import asyncpg
-
 from engine import clock
 from engine.author import ENGINE
 from engine.commands.act import Acts, Done, Refused
 from engine.pause_file import Pause
 from engine.postgres import numbers
-from engine.postgres.faults import DATABASE_FAULTS
+from engine.postgres.faults import DATABASE_FAULTS, REFERENCED
 from engine.postgres.numbers import Locked, NumberRow
 from engine.postgres.pool import Connection
 
@@ -161,7 +159,7 @@ class NumberCommands(Acts):
             try:
                 async with db.transaction():
                     await numbers.remove(db, row.number_id)
-            except asyncpg.ForeignKeyViolationError:  # a campaign was created with it this very moment
+            except REFERENCED:  # a campaign was created with it this very moment
                 raise Refused(f"Number {number} has just come into use by a campaign.") from None
         if self._pauses:
             self._pauses.remove(number)

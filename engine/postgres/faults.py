@@ -23,3 +23,6 @@ VALUE_FAULTS: tuple[type[BaseException], ...] = (
     asyncpg.IntegrityConstraintViolationError,
 )
 """A value that the database does not take: offering it again changes nothing."""
+
+REFERENCED = asyncpg.ForeignKeyViolationError
+"""Something still points to the row that was to be removed."""
