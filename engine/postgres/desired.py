@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from engine.domain.content import Content
 from engine.postgres import breakers
 from engine.postgres.breakers import Breaker
+from engine.postgres.contents import stored_content
 from engine.postgres.pool import Executor
 
 VERSION = "SELECT version FROM control"
@@ -18,6 +20,7 @@ SELECT number_id, id, display, account, token_ref, provider_limit, rate, ceiling
 CAMPAIGNS = """
 SELECT c.campaign_id, c.name, c.random_id, c.state, c.reason, c.template, c.language, c.body, c.priority, c.deadline,
        c.max_attempts, c.try_budget, c.planned, c.started_at, c.finished_at, c.category, c.held_by,
+       c.content,
        ARRAY(SELECT number_id FROM campaign_number n WHERE n.campaign_id = c.campaign_id ORDER BY 1) AS numbers,
        ARRAY(SELECT lane_id FROM lane l WHERE l.campaign_id = c.campaign_id AND l.hold IS NULL
               ORDER BY l.deadline, l.lane_id) AS lanes,
@@ -76,6 +79,8 @@ class Campaign:
     lanes: tuple[int, ...]
     countries: tuple[str, ...]
     """Of the lanes, in their order."""
+    content: Content | None = None
+    """What fills the template; None when `body` says it all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,5 +108,6 @@ async def read(db: Executor) -> Desired:
         values = dict(row.items())
         for key in ("body", "numbers", "lanes", "countries"):
             values[key] = tuple(values[key])
+        values["content"] = stored_content(values["content"])
         campaigns[row["campaign_id"]] = Campaign(**values)
     return Desired(at, numbers, campaigns, tuple(await breakers.open_breakers(db)))

@@ -27,7 +27,7 @@ LINK = "INSERT INTO campaign_number SELECT $1, number_id FROM number WHERE id = 
 
 LANE = """
 INSERT INTO lane (campaign_id, country) VALUES ($1, $2)
-ON CONFLICT (campaign_id, country, zone, deadline) DO UPDATE SET hold = lane.hold RETURNING lane_id
+ON CONFLICT (campaign_id, country, zone, deadline, aside) DO UPDATE SET hold = lane.hold RETURNING lane_id
 """
 
 RECIPIENTS = """
