@@ -57,7 +57,7 @@ class Sender:
         if isinstance(token, str):
             return NotSent(token)
         campaign, row = work.campaign, work.row
-        template = Template(campaign.template, campaign.language, campaign.body)
+        template = Template(campaign.template, campaign.language, campaign.body, campaign.content)
         try:
             body = template_message(
                 row.phone, template, row.params, Token(campaign.random_id, row.id, work.n)
