@@ -94,7 +94,7 @@ def _first_valid(candidates: list[tuple[str, str | None]], otherwise: str) -> Ph
             if place == 0:
                 reason = _unparsed(error, otherwise)
             continue
-        if phonenumbers.is_valid_number(number):
+        if phonenumbers.is_valid_number(number) or _older_spelling(number):
             return _phone(number)
         if place == 0:
             reason = _IMPOSSIBLE.get(phonenumbers.is_possible_number_with_reason(number), otherwise)
@@ -109,6 +109,17 @@ def _phone(number: PhoneNumber) -> Phone:
         if country in phonenumbers.SUPPORTED_REGIONS
         else "",  # "001": satellites, freephone of no country
     )
+
+
+def _older_spelling(number: PhoneNumber) -> bool:
+    """Whether it is a mobile as it was written before its country's plan changed, and as WhatsApp may still know it.
+
+    Brazil's without the ninth digit, Mexico's with the 1: plans no longer list them, people's address books do.
+    """
+    if number.country_code not in (_BRAZIL, _MEXICO_CODE):
+        return False
+    e164 = phonenumbers.format_number(number, PhoneNumberFormat.E164)
+    return any(phonenumbers.is_valid_number(phonenumbers.parse(twin)) for twin in twins(e164))
 
 
 def _unparsed(error: NumberParseException, otherwise: str) -> str:
@@ -171,3 +182,25 @@ def _odd(text: str) -> str:
             name = unicodedata.name(character, "a control character").lower()
             return f"holds a character that no phone number has: {name} (U+{ord(character):04X})"
     return "has its signs in the wrong places: write + and digits"
+
+
+_BRAZIL, _MEXICO_CODE = 55, 52
+_BRAZIL_MOBILE = re.compile(r"\+55([1-9][1-9])(9?)([6-9][0-9]{7})")
+_MEXICO = re.compile(r"\+52(1?)([2-9][0-9]{9})")
+_ARGENTINA = re.compile(r"\+54(9?)([1-3][0-9]{9})")
+
+
+def twins(e164: str) -> tuple[str, ...]:
+    """The other spellings under which WhatsApp may know the same person; without `e164` itself.
+
+    Brazil's mobiles with and without the ninth digit, Mexico's with and without the 1, Argentina's with and without
+    the 9. Never of a Brazilian landline, nor one that would be somebody's landline: there the plans overlap. In
+    Mexico and Argentina no two subscribers share the ten digits behind, so a twin is the same person or nobody.
+    """
+    if match := _BRAZIL_MOBILE.fullmatch(e164):
+        return (f"+55{match[1]}{'' if match[2] else '9'}{match[3]}",)
+    if match := _MEXICO.fullmatch(e164):
+        return (f"+52{'' if match[1] else '1'}{match[2]}",)
+    if match := _ARGENTINA.fullmatch(e164):
+        return (f"+54{'' if match[1] else '9'}{match[2]}",)
+    return ()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.domain.phone import Phone, PhoneRefused, UnknownCountry, country_code, read_phone
+from engine.domain.phone import Phone, PhoneRefused, UnknownCountry, country_code, read_phone, twins
 
 ANA = Phone("+5511988880001", "BR")
 
@@ -77,7 +77,8 @@ def test_digits_that_are_valid_at_home_and_abroad_are_taken_at_home() -> None:
         ("+", None, "too short"),
         ("+5511988880001123", None, "too long"),
         ("1" * 30, "BR", "too long"),
-        ("+55 11 8888-0001", None, "not a number in any"),
+        ("+55 11 5888-0001x", None, "letters"),
+        ("+52 1 55 1234 567", None, "not a number in any"),
         ("+999 123 456 789", None, "any country's plan"),
         ("11 9888 8000²", "BR", "superscript two (U+00B2)"),
         ("11 98888-000①", "BR", "circled digit one"),
@@ -138,3 +139,29 @@ def test_a_country_is_two_letters_in_any_case() -> None:
 def test_a_country_that_does_not_exist_is_refused(text: str) -> None:
     with pytest.raises(UnknownCountry, match="two letters"):
         country_code(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "country", "e164", "twin"),
+    [
+        ("+55 11 98888-0001", None, "+5511988880001", "+551188880001"),
+        ("+55 11 8888-0001", None, "+551188880001", "+5511988880001"),
+        ("(11) 8888-0001", "BR", "+551188880001", "+5511988880001"),
+        ("+55 11 6700-1234", None, "+551167001234", "+5511967001234"),
+        ("+52 55 1234 5678", None, "+525512345678", "+5215512345678"),
+        ("+52 1 55 1234 5678", None, "+5215512345678", "+525512345678"),
+        ("+54 9 11 2345-6789", None, "+5491123456789", "+541123456789"),
+        ("+54 11 2345-6789", None, "+541123456789", "+5491123456789"),
+    ],
+)
+def test_a_mobile_is_taken_in_its_older_spelling_too_as_it_was_written_and_the_other_is_known(
+    text: str, country: str | None, e164: str, twin: str
+) -> None:
+    assert read_phone(text, country).e164 == e164
+    assert twins(e164) == (twin,)
+    assert twins(twin) == (e164,)
+
+
+@pytest.mark.parametrize("e164", ["+551133334444", "+5511933334444", "+14165550123", "+351912345678"])
+def test_nothing_is_guessed_for_landlines_nor_in_other_countries(e164: str) -> None:
+    assert twins(e164) == ()
