@@ -61,7 +61,7 @@ def read_answer(status: int, headers: Mapping[str, str], content: bytes) -> Answ
     raw = content[:RAW_BYTES].decode("utf-8", "replace").replace("\0", "")  # Postgres keeps no NUL in text
     try:
         body = msgspec.json.decode(content)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):  # nested a thousand deep, not UTF-8
         return Ambiguous(f"HTTP {status} without JSON", raw) if status != 429 else _throttled(headers, raw)
     error = body.get("error") if isinstance(body, dict) else None
     if isinstance(error, dict):
@@ -133,6 +133,6 @@ def retry_after(value: str | None) -> float | None:
     except ValueError:
         try:
             seconds = (parsedate_to_datetime(value) - now()).total_seconds()
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             return None
     return min(max(seconds, 0.0), LONGEST_RETRY_AFTER) if seconds == seconds else None

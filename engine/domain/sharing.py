@@ -23,27 +23,28 @@ class Turns:
 
     claims: int = 0
     served: dict[int, int] = field(default_factory=dict)
-    """Rows claimed for each campaign so far."""
+    """The turn at which each campaign last got rows. Turns, not rows: who had nothing ready for an hour comes
+    back with one turn's lead, and not with an hour's."""
 
     def order(self, candidates: Sequence[Candidate], now: datetime) -> list[Candidate]:
-        """The candidates, the one to serve first in front: by priority, nearest deadline to come, least served.
+        """The candidates, the one to serve first in front: by priority, nearest deadline to come, longest wait.
 
-        Each tenth time the one that was served longest ago by count leads instead.
+        Each tenth time the one that has waited longest leads instead, whatever its priority.
         """
         self.claims += 1
-        least_served = sorted(candidates, key=lambda c: (self.served.get(c.campaign_id, 0), c.campaign_id))
+        longest_wait = sorted(candidates, key=lambda c: (self.served.get(c.campaign_id, 0), c.campaign_id))
         if self.claims % FAIR_SHARE == 0:
-            return least_served
-        return sorted(least_served, key=lambda c: (-c.priority, *_deadline_rank(c.deadline, now)))
+            return longest_wait
+        return sorted(longest_wait, key=lambda c: (-c.priority, *_deadline_rank(c.deadline, now)))
 
     def serve(self, campaign_id: int, rows: int) -> None:
-        """Remember that `rows` rows of the campaign were claimed. A newcomer starts level with the others."""
-        floor = min(self.served.values(), default=0)
-        self.served[campaign_id] = self.served.get(campaign_id, floor) + rows
+        """Remember who got the rows of this turn; nobody when there were none."""
+        if rows:
+            self.served[campaign_id] = self.claims
 
     def keep(self, campaign_ids: set[int]) -> None:
         """Forget the campaigns that are over."""
-        self.served = {c: n for c, n in self.served.items() if c in campaign_ids}
+        self.served = {c: turn for c, turn in self.served.items() if c in campaign_ids}
 
 
 def _deadline_rank(deadline: datetime | None, now: datetime) -> tuple[int, float]:

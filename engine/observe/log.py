@@ -24,6 +24,7 @@ class LineWriter:
         self._stream = stream
         self._lines: queue.Queue[str | None] = queue.Queue(LONGEST_QUEUE)
         self._lost = 0
+        self._counting = threading.Lock()  # held for an addition, never while writing
         self._thread = threading.Thread(target=self._write_all, name="log", daemon=True)
         self._thread.start()
 
@@ -32,7 +33,7 @@ class LineWriter:
         try:
             self._lines.put_nowait(text)
         except queue.Full:
-            self._lost += 1
+            self._lose(1)
         return len(text)
 
     def flush(self) -> None:
@@ -46,17 +47,19 @@ class LineWriter:
 
     def _write_all(self) -> None:
         while (text := self._lines.get()) is not None:
-            lost, self._lost = self._lost, 0
+            with self._counting:
+                lost, self._lost = self._lost, 0
+            notice = f'{{"level": "warning", "event": "log lines lost", "lines": {lost}}}\n' if lost else ""
             try:
-                if lost:
-                    self._stream.write(
-                        f'{{"level": "warning", "event": "log lines lost", "lines": {lost}}}\n'
-                    )
-                self._stream.write(text)
+                self._stream.write(notice + text)
                 if self._lines.empty():
                     self._stream.flush()
             except (OSError, ValueError):  # full, closed: the next line tries again
-                self._lost += lost + 1
+                self._lose(lost + 1)
+
+    def _lose(self, lines: int) -> None:
+        with self._counting:
+            self._lost += lines
 
 
 @contextlib.contextmanager

@@ -28,9 +28,13 @@ SELECT recent_us, (extract(epoch FROM clock_timestamp() - released_at) * 1e6)::b
   FROM lease WHERE number_id = $1 AND token = $2 AND released_at IS NOT NULL
 """
 
+# Locked in the order of the mark, which locks these rows too: else the two of them can deadlock.
 RENEW = """
 UPDATE lease SET renew_seq = renew_seq + 1, expires_at = clock_timestamp() + make_interval(secs => $2)
- WHERE token = ANY($1) AND released_at IS NULL AND expires_at > clock_timestamp()
+ WHERE number_id = ANY(ARRAY(
+         SELECT number_id FROM lease
+          WHERE token = ANY($1) AND released_at IS NULL AND expires_at > clock_timestamp()
+          ORDER BY number_id FOR NO KEY UPDATE))
 RETURNING number_id
 """
 

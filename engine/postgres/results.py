@@ -6,17 +6,25 @@ from datetime import datetime
 
 from engine.postgres.pool import Executor
 
+# Before APPLY, and apart from it: a statement sees what was committed when it began, not what it waited for.
+# With the rows locked first, APPLY sees every try that another batch or a status has recorded about them.
+LOCK = """
+SELECT count(*) FROM (SELECT 1 FROM recipient WHERE id = ANY($1) ORDER BY id FOR UPDATE) locked
+"""
+
 # $1 ids  $2 n  $3 numbers  $4 epochs  $5 sent_at  $6 answered_at  $7 outcomes  $8 codes  $9 wamids  $10 raw
 # $11 wanted states  $12 next_attempt_at  $13 attempts spent (0/1)  $14 true when this batch may have been stored before
 APPLY = """
-WITH f AS MATERIALIZED (
-  SELECT * FROM unnest($1::bigint[], $2::int[], $3::int[], $4::bigint[], $5::timestamptz[], $6::timestamptz[],
-                       $7::text[], $8::int[], $9::text[], $10::text[], $11::"char"[], $12::timestamptz[], $13::int[])
-    AS f(id, n, number_id, epoch, sent_at, answered_at, outcome, code, wamid, raw, wanted, at, spent)),
-k AS MATERIALIZED (
-  SELECT id, lane_id, state, tries, code FROM recipient WHERE id = ANY($1) ORDER BY id FOR UPDATE),
+WITH f AS MATERIALIZED (  -- one record for each try: no fact twice, and `unknown` only while nothing better is known
+  SELECT f.* FROM unnest($1::bigint[], $2::int[], $3::int[], $4::bigint[], $5::timestamptz[], $6::timestamptz[],
+                         $7::text[], $8::int[], $9::text[], $10::text[], $11::"char"[], $12::timestamptz[], $13::int[])
+    AS f(id, n, number_id, epoch, sent_at, answered_at, outcome, code, wamid, raw, wanted, at, spent)
+   WHERE NOT (($14 OR f.outcome = 'unknown')
+              AND EXISTS (SELECT FROM try t WHERE t.recipient_id = f.id AND t.n = f.n AND t.outcome = f.outcome))),
+k AS MATERIALIZED (SELECT id, lane_id, state, tries FROM recipient WHERE id = ANY($1)),
 v AS MATERIALIZED (
-  SELECT k.id, k.lane_id, k.state, k.code AS old_code, f.outcome, f.code, f.at, f.spent, f.n = k.tries AS newest,
+  SELECT k.id, k.lane_id, k.state, k.tries, f.n, f.outcome, f.code, f.at, f.spent,
+         f.n = k.tries AS newest,
          CASE
            WHEN f.outcome = 'accepted' THEN  -- proof: it settles the row wherever it stands before `sent`
              CASE WHEN k.state IN ('p', 'c', 's', 'u', 'x', 'z', 'k') OR k.state = 'a' AND f.wanted = 't'
@@ -38,11 +46,19 @@ moved AS (
          moved_at = CASE WHEN v.new = v.state THEN r.moved_at ELSE now() END
     FROM v
    WHERE r.id = v.id AND r.id = ANY(ARRAY(SELECT id FROM v WHERE new <> state OR newest AND spent > 0))),
+taken AS MATERIALIZED (  -- tries that Meta took, of the few rows that have had more than one
+  SELECT recipient_id AS id, n FROM try
+   WHERE recipient_id = ANY(ARRAY(SELECT id FROM v WHERE outcome = 'accepted' AND tries > 1))
+   GROUP BY 1, 2
+  HAVING bool_or(outcome IN ('accepted', 'proven')) AND NOT bool_or(outcome = 'failed_later')),
+doubled AS (
+  SELECT lane_id FROM v
+   WHERE outcome = 'accepted' AND EXISTS (SELECT FROM taken t WHERE t.id = v.id AND t.n <> v.n)
+     AND NOT EXISTS (SELECT FROM taken t WHERE t.id = v.id AND t.n = v.n)),  -- a status was quicker, and counted it
 recorded AS (
   INSERT INTO try (recipient_id, n, number_id, epoch, sent_at, answered_at, outcome, code, wamid, raw)
   SELECT id, n, number_id, epoch, sent_at, answered_at, outcome, code, wamid, raw FROM f
-   WHERE NOT $14 OR NOT EXISTS (SELECT FROM try t WHERE t.recipient_id = f.id AND t.n = f.n AND t.outcome = f.outcome)
-  RETURNING recipient_id, n),
+  RETURNING 1),
 booked AS (
   INSERT INTO book_delta (lane_id, f, t, n)
   SELECT lane_id, state, new, count(*) FROM v WHERE new <> state GROUP BY 1, 2, 3),
@@ -54,8 +70,7 @@ tallied AS (
   UNION ALL SELECT lane_id, 'R', code, count(*) FROM v WHERE outcome = 'refused' AND code IS NOT NULL GROUP BY 1, 3
   UNION ALL SELECT lane_id, 'F', code, count(*) FROM v
              WHERE new = 'f' AND state <> 'f' AND code IS NOT NULL GROUP BY 1, 3
-  UNION ALL SELECT lane_id, 'C', 0, count(*) FROM v
-             WHERE outcome = 'accepted' AND NOT newest AND state IN ('t', 'a', 'd', 'r') GROUP BY 1)
+  UNION ALL SELECT lane_id, 'C', 0, count(*) FROM doubled GROUP BY 1)
 SELECT count(*) FROM recorded
 """
 
@@ -80,10 +95,12 @@ class Fact:
 
 
 async def apply(db: Executor, facts: Sequence[Fact], *, repeated: bool = False) -> int:
-    """Record and apply a batch in one statement; at most one fact for a row. Returns how many tries were recorded.
+    """Record and apply a batch inside the caller's transaction; at most one fact for a row. Returns how many were
+    recorded.
 
-    `repeated`: the batch may have been stored before (its answer was lost); nothing is then recorded twice.
+    `repeated`: the batch may have been stored before (its answer was lost); nothing is then done twice.
     """
+    await db.execute(LOCK, [f.id for f in facts])
     columns = list(
         zip(
             *(

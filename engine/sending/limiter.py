@@ -14,7 +14,7 @@ BURST_SECONDS = 0.02
 """A late timer may be caught up by this much; less than a tenth of a second's share, so sends stay even."""
 
 POLL = 0.25
-"""Seconds between looks when the next permit is far away, so that a new rate is not slept through."""
+"""Seconds to wait at one bucket: when the next permit is far away, a new rate must not be slept through."""
 
 
 class Limiter:
@@ -32,9 +32,12 @@ class Limiter:
 
     async def permit(self) -> None:
         """Wait for the next permit."""
-        while not self._bucket.has_capacity() and interval(self.rate) > POLL:
-            await asyncio.sleep(POLL)
-        await self._bucket.acquire()
+        while True:
+            try:
+                async with asyncio.timeout(POLL):
+                    return await self._bucket.acquire()
+            except TimeoutError:  # the bucket may have been replaced meanwhile
+                continue
 
 
 def _bucket(rate: float) -> AsyncLimiter:

@@ -38,7 +38,10 @@ class Sender:
 
         Once the request was handed over, whatever goes wrong is ambiguous, also a fault of our own.
         """
-        request = self._prepare(work)
+        try:
+            request = self._prepare(work)
+        except Exception as fault:  # noqa: BLE001  nothing left; a row that nobody settles would block the gate
+            request = NotSent(f"fault while building the request: {type(fault).__name__}")
         if isinstance(request, NotSent | Refused):
             self._gate.stay()
             return request

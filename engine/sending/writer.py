@@ -142,6 +142,9 @@ class Writer:
                 await asyncio.sleep(RETRY)
             except VALUE_FAULTS as error:
                 log.error("a result is not storable as it is", results=len(facts), error=str(error)[:200])
+                if not facts:  # the stamps themselves, and offering them again changes nothing
+                    log.error("stamps are lost to the proof", stamps=sum(len(s.us) for s in stamps))
+                    return
                 await self._store_one_by_one(facts)
                 facts, repeated = [], False
             else:
@@ -157,7 +160,8 @@ class Writer:
     async def _store_alone(self, fact: Fact) -> bool:
         while True:
             try:
-                await results.apply(self._db, [fact], repeated=True)
+                async with self._db.acquire() as db, db.transaction():
+                    await results.apply(db, [fact], repeated=True)
             except DATABASE_FAULTS:
                 await asyncio.sleep(RETRY)
             except VALUE_FAULTS as error:
