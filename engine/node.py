@@ -19,7 +19,7 @@ from engine.clients.whatsapp import WhatsApp
 from engine.clock import now
 from engine.commands import Commands
 from engine.config import Config, RunOptions
-from engine.control import breakers, jobs
+from engine.control import jobs, stops
 from engine.control.follower import Follower
 from engine.control.reconcile import Limits
 from engine.credentials import CredentialError, Credentials
@@ -27,10 +27,11 @@ from engine.domain.act import Act
 from engine.domain.alert_rules import conditions
 from engine.domain.outcome import Next
 from engine.domain.snapshot import Snapshot
+from engine.judge import Judge
 from engine.observe.alerts import Alerts
 from engine.observe.figures import DatabaseFigures
 from engine.observe.metrics import NodeFigures, of_samples
-from engine.postgres.desired import Campaign, Desired
+from engine.postgres.desired import Desired
 from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.pool import Pool
 from engine.postgres.send_log import Stamps
@@ -77,6 +78,14 @@ class Engine:
         self.clock = DatabaseClock()
         self.marker = Marker(db, self.figures)
         self.writer = Writer(db, self.figures, random.Random(), self._cut_stamps, self._written)
+        self._judge = Judge(
+            db,
+            self.follower,
+            self.database,
+            self.pipelines,
+            self._access_token,
+            self._event,
+        )
         shared = Shared(
             db=db,
             marker=self.marker,
@@ -86,7 +95,8 @@ class Engine:
             clock=self.clock,
             access_token=self._access_token,
             campaigns=self.follower.running,
-            hold_campaign=self._hold_campaign,
+            judge=self._judge.judge,
+            probed=self._judge.probed,
             request_deadline=config.request_deadline,
         )
         node = Node(config.node, config.lease, config.advertise)
@@ -106,7 +116,6 @@ class Engine:
             self._publish,
         )
         self.commands = commands
-        self._background: set[asyncio.Task[Any]] = set()
         self.delays: deque[float] = deque(maxlen=0)
         """The latest delays from sent to delivered, in seconds; the applier's."""
         self._watched: list[asyncio.Task[None]] = []
@@ -131,6 +140,7 @@ class Engine:
                 self.follower.run(),
                 self.ownership.run(),
                 self.database.run(),
+                self._judge.run(),
                 self._publish_for_ever(),
                 *self._also,
             )
@@ -206,10 +216,11 @@ class Engine:
     # What the parts ask of each other
 
     def _follow(self, desired: Desired) -> None:
+        open_now = {(b.scope, b.key): b for b in desired.breakers}
         for pipeline in self.ownership.pipelines():
             number = desired.numbers.get(pipeline.number.number_id)
             if number is not None:
-                pipeline.follow(number)
+                pipeline.follow(number, stops.number_stop(number, open_now))
 
     def _cut_stamps(self) -> list[Stamps]:
         return [stamps for pipeline in self.ownership.pipelines() for stamps in pipeline.cut_stamps()]
@@ -227,25 +238,8 @@ class Engine:
         except CredentialError as error:
             return str(error)
 
-    def _hold_campaign(self, campaign: Campaign, reason: str) -> None:
-        if all(c.campaign_id != campaign.campaign_id for c in self.follower.desired.campaigns.values()):
-            return
-        self.follower.forget(campaign.campaign_id)
-        self._in_background(self._hold(campaign.name, reason))
-
-    async def _hold(self, name: str, reason: str) -> None:
-        while True:
-            try:
-                if await breakers.hold_campaign(self.db, name, reason):
-                    self.desk.event("auto", f"HELD {name}: {reason}")
-                return
-            except DATABASE_FAULTS:
-                await asyncio.sleep(1.0)
-
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+    def _event(self, text: str) -> None:
+        self.desk.event("auto", text)
 
     async def ready(self) -> str | None:
         """None when this node owns or can own numbers; else why not: for /readyz."""

@@ -9,6 +9,7 @@ from datetime import timedelta
 from operator import attrgetter
 
 from engine.clock import now
+from engine.control import stops
 from engine.domain.errors import describe
 from engine.domain.recipient import State
 from engine.domain.snapshot import (
@@ -23,6 +24,7 @@ from engine.domain.snapshot import (
 from engine.observe.figures import DatabaseFigures
 from engine.observe.metrics import NodeFigures, NumberFigures, Ring
 from engine.postgres.books import Tallies
+from engine.postgres.breakers import Breaker
 from engine.postgres.desired import Campaign, Desired, Number
 from engine.postgres.figures import InFlight
 from engine.postgres.leases import LeaseRow
@@ -137,7 +139,8 @@ class Viewer:
     ) -> NumberView:
         key = number.number_id
         figures = self._figures.number(key)
-        state, reason, until_s = _state(number, pipeline)
+        over = stops.number_stop(number, {(b.scope, b.key): b for b in desired.breakers})
+        state, reason, until_s = _state(number, pipeline, over)
         rows = self._database.in_flight.get(key, _NOTHING)
         served = [c for c in desired.campaigns.values() if key in c.numbers and c.state == "running"]
         top, share = _errors_of(figures, at)
@@ -152,7 +155,7 @@ class Viewer:
             until=now() + timedelta(seconds=until_s) if until_s else None,
             rate=number.rate,
             limit=number.limit,
-            ceiling=number.ceiling if number.ceiling is not None else number.rate,
+            ceiling=pipeline.rate if pipeline else min(number.rate, number.ceiling or number.rate),
             accepted_last_second=round(figures.accepted.last(at, 1)[0]),
             tries_last_second=round(figures.tries.last(at, 1)[0]),
             sent_per_second=figures.accepted.mean(at, 5),
@@ -234,15 +237,22 @@ class Viewer:
         return tuple(bands)
 
 
-def _state(number: Number, pipeline: Pipeline | None) -> tuple[str, str | None, float]:
+def _state(number: Number, pipeline: Pipeline | None, over: Breaker | None) -> tuple[str, str | None, float]:
     """The first that applies of paused, held, waiting, slowed, active; its reason; and how long it still lasts."""
     if number.paused or (pipeline is not None and pipeline.paused_here) or number.rate <= 0:
         by_engine = number.paused and number.paused_by == "auto"
         return ("held" if by_engine else "paused"), number.pause_reason, 0.0
+    if over is not None and over.state == "held":
+        return "held", over.reason, 0.0
+    if over is not None and over.until is not None:
+        return "waiting", over.reason, (over.until - now()).total_seconds()
+    if pipeline is not None and pipeline.held is not None:
+        return "held", pipeline.held, 0.0
     if pipeline is not None and pipeline.silent_for > 0:
         return "waiting", "the provider asked for silence", pipeline.silent_for
-    if number.ceiling is not None and number.ceiling < number.rate:
-        return "slowed", None, 0.0
+    rate = pipeline.rate if pipeline else number.ceiling
+    if rate is not None and rate < number.rate:
+        return "slowed", f"throttled to {rate:.3g}/s of {number.rate:g}/s", 0.0
     return "active", None, 0.0
 
 

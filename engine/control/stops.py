@@ -55,12 +55,16 @@ async def follow(db: Pool, desired: Desired) -> None:
     """Hold what is blocked, resume what was only held for that. Guarded by state: any node may do it at any time."""
     for campaign in desired.campaigns.values():
         if campaign.state == "running" or campaign.held_by == holds.STOPS:
-            reason = blocked(campaign, desired)
-            if reason is not None and (campaign.state, campaign.reason) != ("held", reason):
-                await holds.hold(db, campaign.campaign_id, reason, holds.STOPS)
-                log.error("campaign held", campaign=campaign.name, reason=reason)
-            elif reason is None and campaign.held_by == holds.STOPS:
-                if await holds.resume(
-                    db, campaign.campaign_id, holds.STOPS, "one of its numbers may send again"
-                ):
-                    log.info("campaign resumed", campaign=campaign.name)
+            await _follow_one(db, campaign, blocked(campaign, desired))
+
+
+async def _follow_one(db: Pool, campaign: Campaign, reason: str | None) -> None:
+    if reason is None:
+        free = "one of its numbers may send again"
+        if campaign.held_by == holds.STOPS and await holds.resume(
+            db, campaign.campaign_id, holds.STOPS, free
+        ):
+            log.info("campaign resumed", campaign=campaign.name)
+    elif (campaign.state, campaign.reason) != ("held", reason):
+        if await holds.hold(db, campaign.campaign_id, reason, holds.STOPS):
+            log.error("campaign held", campaign=campaign.name, reason=reason)

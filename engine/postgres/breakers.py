@@ -87,6 +87,14 @@ UPDATE breaker SET probe_token = $2, probe_until = clock_timestamp() + make_inte
    AND (probe_until IS NULL OR probe_until < clock_timestamp())
 """
 
+EXPECT_PROBE = """
+UPDATE breaker SET until = clock_timestamp() WHERE breaker_id = $1 AND state = 'held' AND probe_until IS NULL
+"""
+
+PROBE_FAILED = """
+UPDATE breaker SET until = $2, probe_token = NULL, probe_until = NULL WHERE breaker_id = $1 AND state = 'held'
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
@@ -202,6 +210,16 @@ async def take_probe(db: Executor, breaker_id: int, token: UUID, seconds: float)
     Only of what is held and is to be probed (`probe_at` of its stop has come).
     """
     return (await db.execute(PROBE, breaker_id, token, seconds)).endswith(" 1")
+
+
+async def expect_probe(db: Executor, breaker_id: int) -> None:
+    """What is held may be mended (there is another token): it may be probed from now on."""
+    await db.execute(EXPECT_PROBE, breaker_id)
+
+
+async def probe_failed(db: Executor, breaker_id: int, again: datetime | None) -> None:
+    """The probe was refused: the hold stays, to be probed again at `again`, or not at all."""
+    await db.execute(PROBE_FAILED, breaker_id, again)
 
 
 def _breaker(row: Any) -> Breaker:

@@ -25,7 +25,7 @@ STATE = "SELECT campaign_id, state, reason, planned, pause_all FROM campaign WHE
 
 # Guarded by the state it leaves: of two starts one moves the row, the other finds it moved.
 MOVE = """
-UPDATE campaign SET state = $3, reason = $4, pause_all = false,
+UPDATE campaign SET state = $3, reason = $4, pause_all = false, held_by = NULL,
        started_at = CASE WHEN $3 = 'running' THEN coalesce(started_at, clock_timestamp()) ELSE started_at END
  WHERE name = $1 AND state = ANY($2) AND (planned > 0 OR $3 <> 'running')
 RETURNING campaign_id

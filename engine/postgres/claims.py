@@ -26,20 +26,33 @@ k AS MATERIALIZED (  -- a fence: without it the planner may run the LIMIT again
       ORDER BY next_attempt_at, id LIMIT $7 FOR UPDATE SKIP LOCKED) r
    WHERE EXISTS (SELECT FROM owner)
    LIMIT $7),
+d AS MATERIALIZED (
+  SELECT k.*, r.phone, r.params, EXISTS (
+           SELECT FROM suppression s WHERE s.phone = r.phone AND (s.scope = 'all' OR $8)) AS suppressed
+    FROM k CROSS JOIN LATERAL (
+      SELECT phone, params FROM recipient_data WHERE id = k.id OFFSET 0) r),  -- OFFSET 0: stay nested
 moved AS (
   UPDATE recipient SET state = 'c', next_attempt_at = NULL, in_flight = $1, number_id = $1, epoch = $3, moved_at = now()
-   WHERE id = ANY(ARRAY(SELECT id FROM k))  -- not a join: a generic plan would hash the whole table
+   WHERE id = ANY(ARRAY(SELECT id FROM d WHERE NOT suppressed))  -- not a join: a generic plan would hash the table
   RETURNING id, tries, attempts),
-booked AS (INSERT INTO book_delta (lane_id, f, t, n) SELECT lane_id, 'p', 'c', count(*) FROM k GROUP BY lane_id)
-SELECT k.id, k.lane_id, k.next_attempt_at, m.tries, m.attempts, d.phone, d.params
-  FROM k JOIN moved m USING (id)
- CROSS JOIN LATERAL (SELECT phone, params FROM recipient_data WHERE id = k.id OFFSET 0) d  -- OFFSET 0: stay nested
+left_out AS (
+  UPDATE recipient SET state = 'z', next_attempt_at = NULL, resend = false, moved_at = now()
+   WHERE id = ANY(ARRAY(SELECT id FROM d WHERE suppressed))),
+booked AS (
+  INSERT INTO book_delta (lane_id, f, t, n)
+  SELECT lane_id, 'p', (CASE WHEN suppressed THEN 'z' ELSE 'c' END)::"char", count(*) FROM d GROUP BY 1, 3)
+SELECT d.id, d.lane_id, d.next_attempt_at, m.tries, m.attempts, d.phone, d.params
+  FROM d LEFT JOIN moved m USING (id)
 """
 
 MARK = """
 WITH ask AS MATERIALIZED (
-  SELECT * FROM unnest($1::bigint[], $2::int[], $3::uuid[], $4::bigint[], $5::int[])
-    AS a(id, number_id, token, epoch, n)),
+  SELECT * FROM unnest($1::bigint[], $2::int[], $3::uuid[], $4::bigint[], $5::int[], $6::text[], $7::text[])
+    AS a(id, number_id, token, epoch, n, phone, template)),
+stops AS MATERIALIZED (  -- what is being probed lets the one probe through
+  SELECT scope, key FROM breaker
+   WHERE state = 'held' AND (probe_until IS NULL OR probe_until < clock_timestamp())
+      OR state = 'waiting' AND until > clock_timestamp()),
 held AS MATERIALIZED (  -- FOR SHARE: a take-over and this mark cannot both believe that they own the number
   SELECT number_id, epoch FROM lease
    WHERE token = ANY(ARRAY(SELECT DISTINCT token FROM ask)) AND released_at IS NULL AND expires_at > clock_timestamp()
@@ -48,7 +61,7 @@ k AS MATERIALIZED (
   SELECT id, lane_id, state, tries, epoch, in_flight, resend FROM recipient
    WHERE id = ANY($1) ORDER BY id FOR UPDATE),
 v AS MATERIALIZED (
-  SELECT k.id, k.lane_id, k.state, k.resend, CASE
+  SELECT k.id, k.lane_id, k.state, k.resend, a.epoch, CASE
       WHEN h.number_id IS NULL OR h.epoch <> a.epoch THEN 'lost'
       WHEN k.in_flight IS DISTINCT FROM a.number_id OR k.epoch IS DISTINCT FROM a.epoch THEN 'gone'
       WHEN k.state = 's' AND k.tries = a.n THEN 'again'  -- the answer to an earlier commit was lost
@@ -56,7 +69,12 @@ v AS MATERIALIZED (
       WHEN c.state = 'cancelled' THEN 'cancelled'
       WHEN l.deadline <= clock_timestamp() OR c.deadline <= clock_timestamp() THEN 'expired'
       WHEN n.paused_at IS NOT NULL OR n.rate = 0 THEN 'paused'
-      WHEN c.state <> 'running' OR l.hold IS NOT NULL THEN 'held'
+      WHEN c.state <> 'running' AND c.held_by IS DISTINCT FROM 'stops' OR l.hold IS NOT NULL THEN 'held'
+      WHEN EXISTS (SELECT FROM stops s WHERE s.key = CASE s.scope
+             WHEN 'number' THEN n.id WHEN 'account' THEN n.account WHEN 'credential' THEN n.token_ref
+             WHEN 'template' THEN a.template ELSE n.account || '/' || l.country END) THEN 'held'
+      WHEN EXISTS (SELECT FROM suppression s WHERE s.phone = a.phone AND (s.scope = 'all' OR c.category = 'marketing'))
+        THEN 'suppressed'
       ELSE 'ok' END AS verdict
     FROM k JOIN ask a USING (id)
     JOIN lane l ON l.lane_id = k.lane_id JOIN campaign c ON c.campaign_id = l.campaign_id
@@ -69,19 +87,21 @@ returned AS (
   UPDATE recipient SET state = 'p', next_attempt_at = now(), in_flight = NULL, moved_at = now()
    WHERE id = ANY(ARRAY(SELECT id FROM v WHERE verdict IN ('paused', 'held')))),
 ended AS (
-  UPDATE recipient r SET in_flight = NULL, moved_at = now(),
-         state = (SELECT CASE v.verdict WHEN 'expired' THEN 'x' ELSE 'k' END FROM v WHERE v.id = r.id)::"char"
-   WHERE id = ANY(ARRAY(SELECT id FROM v WHERE verdict IN ('expired', 'cancelled')))),
+  UPDATE recipient SET in_flight = NULL, moved_at = now(),
+         state = (CASE WHEN id = ANY(ARRAY(SELECT id FROM v WHERE verdict = 'expired')) THEN 'x'
+                       WHEN id = ANY(ARRAY(SELECT id FROM v WHERE verdict = 'suppressed')) THEN 'z'
+                       ELSE 'k' END)::"char"
+   WHERE id = ANY(ARRAY(SELECT id FROM v WHERE verdict IN ('expired', 'suppressed', 'cancelled')))),
 booked AS (
   INSERT INTO book_delta (lane_id, f, t, n)
   SELECT lane_id, 'c', (CASE verdict WHEN 'ok' THEN 's' WHEN 'expired' THEN 'x' WHEN 'cancelled' THEN 'k'
-                                     ELSE 'p' END)::"char", count(*)
-    FROM v WHERE verdict IN ('ok', 'paused', 'held', 'expired', 'cancelled') GROUP BY 1, 3),
+                                     WHEN 'suppressed' THEN 'z' ELSE 'p' END)::"char", count(*)
+    FROM v WHERE verdict IN ('ok', 'paused', 'held', 'expired', 'suppressed', 'cancelled') GROUP BY 1, 3),
 tallied AS (
   INSERT INTO tally_delta (lane_id, what, n)
   SELECT lane_id, 'T', count(*) FROM v WHERE verdict = 'ok' GROUP BY 1
   UNION ALL SELECT lane_id, 'D', count(*) FROM v WHERE verdict = 'ok' AND resend GROUP BY 1)
-SELECT id, verdict FROM v
+SELECT id, epoch, verdict FROM v
 """
 
 GIVE_BACK = """
@@ -176,18 +196,21 @@ class LaneMark:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One row to be marked as sending with its next try."""
+    """One row to be marked as sending with its next try. `template`: the key of its template's breaker."""
 
     id: int
     permission: Permission
     n: int
+    phone: str = ""
+    template: str = ""
 
 
 async def claim(
-    db: Executor, permission: Permission, lanes: Sequence[LaneMark], room: int
+    db: Executor, permission: Permission, lanes: Sequence[LaneMark], room: int, *, marketing: bool = False
 ) -> tuple[list[Claimed], list[LaneMark]]:
     """Reserve at most `room` ready rows of the lanes, in the order given; and how far each lane has come.
 
+    Suppressed people are set aside instead (with `marketing`, also those who only want no marketing).
     Nothing is claimed when the lease is no longer held.
     """
     rows = await db.fetch(
@@ -199,6 +222,7 @@ async def claim(
         [lane.at for lane in lanes],
         [lane.id for lane in lanes],
         room,
+        marketing,
     )
     marks: dict[int, LaneMark] = {}
     claimed = []
@@ -206,13 +230,17 @@ async def claim(
         mark = marks.get(lane_id)
         if mark is None or (at, id_) > (mark.at, mark.id):
             marks[lane_id] = LaneMark(lane_id, at, id_)
-        claimed.append(Claimed(id_, lane_id, tries, attempts, phone, msgspec.json.decode(params)))
+        if tries is not None:  # else suppressed, and out of the way
+            claimed.append(Claimed(id_, lane_id, tries, attempts, phone, msgspec.json.decode(params)))
     return claimed, list(marks.values())
 
 
-async def mark(db: Executor, asks: Sequence[Ask]) -> dict[int, str]:
-    """A verdict for each row that is still there: ok, again (marked before), paused, held, expired, cancelled,
-    gone (no longer ours), lost (the lease is gone). Only ok and again may leave."""
+async def mark(db: Executor, asks: Sequence[Ask]) -> dict[tuple[int, int], str]:
+    """A verdict by (row, epoch) for each row that is still there: ok, again (marked before), paused, held, expired,
+    suppressed, cancelled, gone (no longer ours), lost (the lease is gone). Only ok and again may leave.
+
+    By epoch too: a row may be asked for under a lease that was lost and under the one that followed it.
+    """
     rows = await db.fetch(
         MARK,
         [a.id for a in asks],
@@ -220,8 +248,10 @@ async def mark(db: Executor, asks: Sequence[Ask]) -> dict[int, str]:
         [a.permission.token for a in asks],
         [a.permission.epoch for a in asks],
         [a.n for a in asks],
+        [a.phone for a in asks],
+        [a.template for a in asks],
     )
-    return {row["id"]: row["verdict"] for row in rows}
+    return {(row["id"], row["epoch"]): row["verdict"] for row in rows}
 
 
 async def give_back(db: Executor, permission: Permission, ids: Sequence[int]) -> None:

@@ -116,7 +116,9 @@ class Claimer:
         started = self._time()
         heads = self._lane_heads(campaign, started)
         lanes = [heads.get(lane, LaneMark(lane, _HEAD, 0)) for lane in campaign.lanes]
-        rows, moved = await claims.claim(self._db, self._permission, lanes, room)
+        rows, moved = await claims.claim(
+            self._db, self._permission, lanes, room, marketing=campaign.category == "marketing"
+        )
         at = self._time()
         self._figures.claim_time.add(at, at - started)
         heads.update({mark.lane_id: mark for mark in moved})

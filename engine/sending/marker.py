@@ -59,12 +59,16 @@ class Marker:
                 verdicts = await self._mark(batch)
                 self._figures.commit_time.add(time(), time() - started)
                 for item in batch:
-                    item.work.marked_at = started
-                    item.tell(item.work, verdicts.get(item.work.row.id, "gone"))
+                    work = item.work
+                    work.marked_at = started
+                    item.tell(work, verdicts.get((work.row.id, work.permission.epoch), "gone"))
                 await asyncio.sleep(max(0.0, FLUSH - (time() - started)))
 
-    async def _mark(self, batch: list[_Waiting]) -> dict[int, str]:
-        asks = [Ask(item.work.row.id, item.work.permission, item.work.n) for item in batch]
+    async def _mark(self, batch: list[_Waiting]) -> dict[tuple[int, int], str]:
+        asks = [
+            Ask(w.row.id, w.permission, w.n, w.row.phone, w.template_key)
+            for w in (item.work for item in batch)
+        ]
         while True:
             try:
                 verdicts = await claims.mark(self._db, asks)

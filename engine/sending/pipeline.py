@@ -9,14 +9,15 @@ import asyncio
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-import structlog
 from pydantic import SecretStr
 
 from engine.clients.whatsapp import WhatsApp
-from engine.clock import boottime
-from engine.domain.outcome import Accepted, Ambiguous, Answer, NotSent, Refused, Withdrawn
+from engine.clock import boottime, now
+from engine.domain.breaker import template_key
+from engine.domain.outcome import Accepted, Ambiguous, Answer, Withdrawn
 from engine.observe.metrics import NodeFigures
-from engine.postgres import claims
+from engine.postgres import ceilings
+from engine.postgres.breakers import Breaker
 from engine.postgres.claims import Permission
 from engine.postgres.desired import Campaign, Number
 from engine.postgres.faults import DATABASE_FAULTS
@@ -28,17 +29,14 @@ from engine.sending.gate import Gate
 from engine.sending.limiter import Limiter
 from engine.sending.marker import Marker
 from engine.sending.pacer import Pacer
+from engine.sending.provider import Provider
 from engine.sending.sender import Sender
+from engine.sending.sweeper import Sweeper
 from engine.sending.work import Result, Work
 from engine.sending.writer import Writer
 
 PATIENCE_AT_GATE = 2.0
 """Seconds of silence that marked rows wait out; for longer ones they go back to pending."""
-
-UNREACHABLE_AFTER = 5
-"""Requests in a row that provably did not leave, after which the number slows down."""
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +51,11 @@ class Shared:
     clock: DatabaseClock
     access_token: Callable[[str], SecretStr | str]
     campaigns: Callable[[int], Collection[Campaign]]
-    """The running campaigns of a number_id."""
-    hold_campaign: Callable[[Campaign, str], None]
+    """The campaigns that a number_id may send for now."""
+    judge: Callable[[Work, Answer], None]
+    """Looks at every answer: trips what it stops wider than its row, and holds a run that goes wrong."""
+    probed: Callable[[int, bool], None]
+    """What a probe of a breaker showed: accepted or not."""
     request_deadline: float
 
 
@@ -72,11 +73,15 @@ class Pipeline:
         self._shared = shared
         self._figures = shared.figures.number(number.number_id)
         self._time = asyncio.get_running_loop().time
-        self._silent_until = 0.0
+        self.provider = Provider(number.ceiling, self._figures)
+        self.held: str | None = None
+        """Why a person must look before this number sends again."""
+        self._probe: int | None = None
+        self._probe_left = False
+        self._template_keys: dict[int, str] = {}
         self._opens_at = 0.0
         self._stopping = False
         self._marking = 0
-        self._not_sent_in_a_row = 0
         self._in_hand: dict[int, Work] = {}
         self._requests: dict[asyncio.Task[None], Work] = {}
         self._gate = Gate(lambda: self.rate, self._silent_for, self._start)
@@ -97,14 +102,24 @@ class Pipeline:
             lambda: shared.access_token(self.number.token_ref),
             self.stopped,
         )
+        self._sweeper = Sweeper(
+            shared.db,
+            permission,
+            number,
+            self._claimer,
+            self._pacer,
+            lambda: shared.campaigns(number.number_id),
+            self._closed_for_long,
+            lambda: list(self._in_hand),
+            shared.request_deadline,
+        )
 
     # What the pacer asks
 
     @property
     def rate(self) -> float:
         """messages/s that campaigns may take now: the configured rate, and no more than the ceiling."""
-        number = self.number
-        return number.rate if number.ceiling is None else min(number.rate, number.ceiling)
+        return self.provider.rate(self.number.rate)
 
     @property
     def leading(self) -> int:
@@ -119,23 +134,27 @@ class Pipeline:
             return "the lease ran out"
         if self.paused_here or self.number.paused or self.number.rate <= 0:
             return "the number is paused"
-        return None
+        return self.held if self._probe is None else None
 
     def closed(self) -> str | None:
         """Why no row may be taken now: hold, provider, database; None while it may."""
-        if self.stopped() is not None:
+        if self.stopped() is not None or self._probe_left:
             return "hold"
         if self._silent_for() > 0:
             return "provider"
         return None if self._shared.writer.healthy and self._shared.marker.healthy else "database"
 
     def _silent_for(self) -> float:
-        return max(0.0, max(self._silent_until, self._opens_at) - self._time())
+        return max(0.0, max(self.provider.silent_until, self._opens_at) - self._time())
+
+    def _closed_for_long(self) -> bool:
+        """Whether work that is ready, or marked already, should go back to pending."""
+        return self.stopped() is not None or self._silent_for() > PATIENCE_AT_GATE
 
     @property
     def silent_for(self) -> float:
         """Seconds that the provider's silence goes on."""
-        return max(0.0, self._silent_until - self._time())
+        return max(0.0, self.provider.silent_until - self._time())
 
     # What the owner and the operator do
 
@@ -144,20 +163,39 @@ class Pipeline:
         self._opens_at = when
         self._gate.window.seed(predecessor)
 
-    def follow(self, number: Number) -> None:
-        """The number as people want it now."""
-        paused_before, self.number = self.number.paused, number
+    def follow(self, number: Number, over: Breaker | None = None) -> None:
+        """The number as people want it now; `over`: the breaker over it, if one is open."""
+        self.number = number
+        self.held = (over.reason or "held") if over is not None and over.state == "held" else None
+        if over is not None and over.state == "waiting" and over.until is not None:
+            self.silence((over.until - now()).total_seconds(), over.reason or "waiting")
         self._limiter.set_rate(max(self.rate, 1e-3))
         if number.paused:
             self.paused_here = False  # the database knows now, and it alone lifts the pause
-        if number.paused and not paused_before:
-            self._withdraw("the number is paused")
+        if (reason := self.stopped()) is not None:
+            self._withdraw(reason)
         self.nudge()
 
     def pause_here(self) -> None:
         """Stop at once, before the database knows: nothing leaves after this line."""
         self.paused_here = True
         self._withdraw("the number is paused")
+
+    def stop_here(self, reason: str) -> None:
+        """Stop at once for what must be lifted, before its row is written."""
+        self.held = reason
+        self._withdraw(reason)
+
+    def probe(self, breaker_id: int) -> bool:
+        """Let one row through, to see whether what stopped this number is mended; False when it cannot."""
+        if self._probe is not None or self.held is None:
+            return False
+        self._probe, self._probe_left = breaker_id, False
+        if self.stopped() is not None:  # paused, or draining: no probe either
+            self._probe = None
+            return False
+        self.nudge()
+        return True
 
     def nudge(self) -> None:
         """Look again at once: a campaign started, a pause ended."""
@@ -166,21 +204,27 @@ class Pipeline:
 
     def silence(self, seconds: float, reason: str) -> None:
         """Nothing leaves for so long: the provider said so."""
-        self._silent_until = max(self._silent_until, self._time() + seconds)
+        self.provider.silent_until = max(self.provider.silent_until, self._time() + seconds)
         if seconds > PATIENCE_AT_GATE:
             self._withdraw(reason)
 
     async def run(self) -> None:
         """Work until cancelled. Requests that have left are not part of this: `drained` waits for them."""
         async with asyncio.TaskGroup() as tasks:
-            for standing in (self._claimer.run(), self._pacer.run(), self._gate.run(), self._tidy()):
+            for standing in (
+                self._claimer.run(),
+                self._pacer.run(),
+                self._gate.run(),
+                self._sweeper.run(),
+                self._adapt(),
+            ):
                 tasks.create_task(standing)
 
     async def stop(self) -> None:
         """After `run` was cancelled: take back what has not left. The rest is in flight and in the writer."""
         self._stopping = True
         self._withdraw("the node drains")
-        await self._give_back(lambda _: True)
+        await self._sweeper.empty()
 
     def stopping(self) -> None:
         """From now on nothing leaves; `stop` follows."""
@@ -224,20 +268,47 @@ class Pipeline:
 
     # One row's way
 
+    async def _adapt(self) -> None:
+        """Once a second: search upward for the grant, and keep what was found for the next owner."""
+        kept = self.number.ceiling
+        while True:
+            await asyncio.sleep(1.0)
+            self.provider.look_up(self._time(), self.number.rate)
+            self._limiter.set_rate(max(self.rate, 1e-3))
+            level = self.provider.ceiling.level
+            if level == kept:
+                continue
+            try:
+                await ceilings.keep(self._shared.db, self.permission, level)
+                kept = level
+            except DATABASE_FAULTS:
+                continue
+
     def _mark(self, work: Work) -> None:
+        work.template_key = self._template_key(work.campaign)
+        if self._probe is not None:
+            work.probe, self._probe_left = self._probe, True
         self._in_hand[work.row.id] = work
         self._marking += 1
         self._shared.marker.put(work, self._marked)
 
+    def _template_key(self, campaign: Campaign) -> str:
+        key = self._template_keys.get(campaign.campaign_id)
+        if key is None:
+            key = template_key(self.number.account, campaign.template, campaign.language)
+            self._template_keys[campaign.campaign_id] = key
+        return key
+
     def _marked(self, work: Work, verdict: str) -> None:
         self._marking -= 1
         if verdict in ("ok", "again"):
-            if (reason := self.stopped()) is not None:
-                self._put_result(work, Withdrawn(reason))
+            if self._closed_for_long():
+                self._put_result(work, Withdrawn(self.stopped() or "the provider asked for silence"))
             else:
                 self._gate.put(work)
         else:
             self._in_hand.pop(work.row.id, None)
+            self._probe_over(work, accepted=False)
             if verdict == "lost":
                 self.lease_until = 0.0
         self._pacer.nudge()
@@ -257,76 +328,21 @@ class Pipeline:
     def _put_result(self, work: Work, answer: Answer) -> None:
         now = self._time()
         decided = self._shared.writer.put(Result(work, answer, now))
-        figures = self._figures
         if work.sent_at:
-            figures.tries.add(work.sent_at)
-            figures.latency.add(now, now - work.sent_at)
-        match answer:
-            case Accepted():
-                figures.accepted.add(now)
-                figures.last_accepted = now
-                self._not_sent_in_a_row = 0
-            case Refused(code=code):
-                figures.refused.add(now)
-                figures.codes.add(now, code)
-                self._not_sent_in_a_row = 0
-            case NotSent(reason=reason):
-                self._not_sent_in_a_row += 1
-                if self._not_sent_in_a_row >= UNREACHABLE_AFTER:
-                    self.silence(min(10.0, 0.5 * 2 ** (self._not_sent_in_a_row - UNREACHABLE_AFTER)), reason)
-        if decided.wait and not isinstance(answer, NotSent):
-            self.silence(decided.wait, f"{decided.code} asked for silence")
-        if decided.hold is not None:
-            self._shared.hold_campaign(work.campaign, decided.hold)
+            self._figures.tries.add(work.sent_at)
+            self._figures.latency.add(now, now - work.sent_at)
+        wait = self.provider.answered(answer, decided, now, self.number.rate)
+        self._limiter.set_rate(max(self.rate, 1e-3))
+        if wait > 0:
+            self.silence(wait, f"the provider asked for silence ({decided.code or 'not reached'})")
+        self._shared.judge(work, answer)
+        self._probe_over(work, accepted=isinstance(answer, Accepted))
 
-    # Stops
+    def _probe_over(self, work: Work, *, accepted: bool) -> None:
+        if work.probe is not None:
+            self._probe, self._probe_left = None, False
+            self._shared.probed(work.probe, accepted)
 
     def _withdraw(self, reason: str) -> None:
         for work in self._gate.withdraw():
             self._put_result(work, Withdrawn(reason))
-
-    async def _give_back(self, unwanted: Callable[[Work], bool]) -> None:
-        rows = self._claimer.drop(unwanted)
-        if self._stopping and self._pacer.holding is not None:
-            rows.append(self._pacer.holding)
-            self._pacer.holding = None
-        if not rows:
-            return
-        try:
-            await claims.give_back(self._shared.db, self.permission, [w.row.id for w in rows])
-        except DATABASE_FAULTS as error:  # the sweep, or the next owner's rescue, finds them
-            log.warning("claimed rows not given back", rows=len(rows), error=type(error).__name__)
-
-    async def _tidy(self) -> None:
-        """Once a second: no claimed row lies on the shelf of a number or campaign that is stopped.
-        Every five: rows of ours that nobody has in hand are settled."""
-        beat = 0
-        while True:
-            await asyncio.sleep(1.0)
-            beat += 1
-            if self.closed() == "hold":
-                await self._give_back(lambda _: True)
-            else:
-                await self._give_back(self._is_over)
-            if beat % 5 == 0:
-                await self._sweep()
-
-    def _is_over(self, work: Work) -> bool:
-        campaigns = self._shared.campaigns(self.number.number_id)
-        return all(work.campaign.campaign_id != campaign.campaign_id for campaign in campaigns)
-
-    async def _sweep(self) -> None:
-        held = [work.row.id for work in self._claimer.rows()]
-        if self._pacer.holding is not None:
-            held.append(self._pacer.holding.row.id)
-        try:
-            freed, doubted = await claims.sweep(
-                self._shared.db,
-                self.permission,
-                held + list(self._in_hand),
-                self._shared.request_deadline + 10.0,
-            )
-        except DATABASE_FAULTS:
-            return
-        if freed or doubted:
-            log.warning("rows without a hand", number=self.number.id, freed=freed, doubted=doubted)

@@ -20,6 +20,17 @@ class Work:
     rate: float = 0.0
     """messages/s in force when the gate let it through."""
 
+    template_key: str = ""
+    """Of its template's breaker."""
+    probe: int | None = None
+    """The breaker that this request is to find out about."""
+
+    @property
+    def country(self) -> str:
+        """Alpha-2 of the row's lane, or ''."""
+        lanes = self.campaign.lanes
+        return self.campaign.countries[lanes.index(self.row.lane_id)] if self.row.lane_id in lanes else ""
+
     @property
     def n(self) -> int:
         """The number of the try that this request will be."""
