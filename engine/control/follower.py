@@ -11,6 +11,7 @@ from engine.domain.errors import Scope
 from engine.postgres import desired
 from engine.postgres.desired import Campaign, Desired
 from engine.postgres.faults import DATABASE_FAULTS
+from engine.postgres.holds import STOPS
 from engine.postgres.pool import Pool
 
 POLL = 0.25
@@ -71,7 +72,8 @@ def served(desired: Desired) -> dict[int, list[Campaign]]:
     stopped = {(breaker.scope, breaker.key) for breaker in desired.breakers}
     by_number: dict[int, list[Campaign]] = {}
     for campaign in desired.campaigns.values():
-        if campaign.state != "running":
+        # Held only by what stops its numbers: those say themselves when they may send, and need rows to probe with.
+        if campaign.state != "running" and campaign.held_by != STOPS:
             continue
         for number_id in campaign.numbers:
             account = desired.numbers[number_id].account
