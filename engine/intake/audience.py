@@ -3,22 +3,32 @@
 import io
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final, NamedTuple, TextIO
 
-from engine.domain.phone import PhoneRefused, read_phone
+from engine.domain.content import Content
+from engine.domain.parameter import body_too_long, unfit
+from engine.domain.phone import Phone, PhoneRefused, read_phone
 from engine.intake import encoding
 from engine.intake.fault import FileFault
 from engine.intake.heading import Heading, is_blank, read_heading
 from engine.intake.records import Record, Records
 
-PARAM_CHARS = 1_024
+_SPREADSHEET_TEXT = re.compile(r'=\s*"([^"]*)"')
+_MARKS = ("=", "'", "`", "\u2018", "\u2019")
+_AS_TEXT = "was marked as text by a spreadsheet: the mark was taken off"
+_UNSEEN = "held characters that cannot be seen, or digits of another script: written plainly"
+_DECIMALS = "was a whole number with decimals: they were taken off"
 
-_LINE_END = re.compile("[\n\r\t\v\f\x1c-\x1e\x85\u2028\u2029]")
-_MANY_BLANKS = re.compile("[ \u00a0]{5}")
+
+class Cleaned(NamedTuple):
+    """What was taken off a cell before it was used."""
+
+    column: str
+    reason: str
 
 
 class Row(NamedTuple):
@@ -28,6 +38,7 @@ class Row(NamedTuple):
     phone: str
     country: str
     params: dict[str, str]
+    cleaned: tuple[Cleaned, ...] = ()
 
     def __repr__(self) -> str:
         return f"Row(line={self.line}, …)"  # who it is must not reach a log by accident
@@ -56,7 +67,7 @@ class Needs:
     """What a campaign asks of a file. `country`: as from `engine.domain.phone.country_code`, or None."""
 
     phone_column: str
-    body: Sequence[str]
+    content: Content
     country: str | None
     encoding: str | None = None
 
@@ -70,8 +81,10 @@ class Audience:
     def __init__(self, path: Path, needs: Needs) -> None:
         self._path = path
         self._country: Final = needs.country
+        self._kinds: Final = needs.content.columns()
+        self._body: Final = tuple(variable.value for variable in needs.content.body)
         self.encoding: Final = encoding.decide(path, needs.encoding)
-        self.heading: Final[Heading] = read_heading(self._open, needs.phone_column, needs.body)
+        self.heading: Final[Heading] = read_heading(self._open, needs.phone_column, tuple(self._kinds))
         self.heading_records = 0  # the header, and the sep= line if there is one
         self.bytes_total = path.stat().st_size
         self._binary: BinaryIO = path.open("rb")
@@ -127,30 +140,47 @@ class Audience:
             if is_blank(record):
                 return Blank(line)
             return Refusal(line, heading.names[heading.phone], str(refused), raw)
-        params = {}
+        return self._with_params(record, phone)
+
+    def _with_params(self, record: Record, phone: Phone) -> Row | Refusal:
+        """The row with what its template needs, or the first value that WhatsApp would refuse."""
+        line, cells, _, raw = record
+        heading = self.heading
+        params: dict[str, str] = {}
+        cleaned: tuple[Cleaned, ...] = ()
+        if why := _cleaned(cells[heading.phone]):
+            cleaned = (Cleaned(heading.names[heading.phone], why),)
         for name, place in heading.params:
             value = cells[place].strip()
-            if why := unfit_param(value):
-                return Refusal(line, name, why, raw)
+            if marked := _SPREADSHEET_TEXT.fullmatch(value):
+                value = marked[1].strip()
+                cleaned += (Cleaned(name, _AS_TEXT),)
+            if fault := self._unfit(name, value):
+                return Refusal(line, name, fault, raw)
             params[name] = value
-        return Row(line, phone.e164, phone.country, params)
+        if too_long := self._body_too_long(params):
+            return Refusal(line, None, too_long, raw)
+        return Row(line, phone.e164, phone.country, params, cleaned)
+
+    def _unfit(self, column: str, value: str) -> str | None:
+        return next((why for kind in self._kinds[column] if (why := unfit(value, kind))), None)
+
+    def _body_too_long(self, params: Mapping[str, str]) -> str | None:
+        return body_too_long([value.of(params) for value in self._body]) if len(self._body) > 1 else None
 
 
-def unfit_param(value: str) -> str | None:
-    """Why WhatsApp would refuse `value` in a template (its errors 132000, 132005 and 132018), or None."""
-    if not value or not (value.isascii() or any(map(_visible, value))):
-        return "is empty, and the template needs it"
-    if len(value) > PARAM_CHARS:
-        return f"is longer than the {PARAM_CHARS:,} characters that a template's parameter may have"
-    if _LINE_END.search(value):
-        return "holds a line break or a tab, which WhatsApp refuses in a template"
-    if _MANY_BLANKS.search(value):
-        return "holds more than four blanks in a row, which WhatsApp refuses in a template"
-    return None
+def _cleaned(phone: str) -> str | None:
+    """What `read_phone` takes off this cell beyond the signs that people write, or None."""
+    text = phone.strip()
+    if text.startswith(_MARKS):
+        return _AS_TEXT
+    if text.endswith((".0", ",0")):
+        return _DECIMALS
+    return _UNSEEN if not text.isascii() and any(map(_odd, text)) else None
 
 
-def _visible(character: str) -> bool:
-    return not character.isspace() and unicodedata.category(character) != "Cf"
+def _odd(character: str) -> bool:
+    return not character.isascii() and unicodedata.category(character) in ("Cf", "Nd")
 
 
 def _miscounted(cells: Sequence[str], heading: Heading) -> str:

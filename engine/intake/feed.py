@@ -53,7 +53,9 @@ class Feed:
             for record in islice(self._records, CHUNK_RECORDS):
                 count += 1
                 if isinstance(record, Row):
-                    rows.append(staged_row(*record))
+                    rows.append(staged_row(record.line, record.phone, record.country, record.params))
+                    if record.cleaned:
+                        self._clean(record)
                 elif isinstance(record, Refusal):
                     self._refuse(record)
                 else:
@@ -63,6 +65,11 @@ class Feed:
             return b"", False
         self._report.lines += count
         return b"".join(rows), count == CHUNK_RECORDS
+
+    def _clean(self, row: Row) -> None:
+        listed = self._report.cleaned or []
+        listed += [Rejected(row.line, *cell) for cell in row.cleaned][: LISTED - len(listed)]
+        self._report.cleaned = listed
 
     def _refuse(self, refusal: Refusal) -> None:
         self._report.refused += 1

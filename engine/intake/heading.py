@@ -27,13 +27,13 @@ class Heading:
     params: tuple[tuple[str, int], ...]
 
 
-def read_heading(open_text: Callable[[], TextIO], phone_column: str, body: Sequence[str]) -> Heading:
+def read_heading(open_text: Callable[[], TextIO], phone_column: str, columns: Sequence[str]) -> Heading:
     """The heading of the file that `open_text` opens anew at each call. Raises FileFault.
 
     Without a `sep=` line the separator is the one that finds the most of the columns that are needed, then the
     one that finds the most columns.
     """
-    needed = {_key(phone_column), *map(_key, body)}
+    needed = {_key(phone_column), *map(_key, columns)}
     separator = _announced(open_text)
     readings: list[tuple[str, Record]] = []
     faults: list[FileFault] = []
@@ -45,7 +45,7 @@ def read_heading(open_text: Callable[[], TextIO], phone_column: str, body: Seque
     best, header = max(readings, key=lambda each: _score(each[1], needed), default=("", None))
     if header is None or (faults and not _score(header, needed)[0]):
         raise faults[0]
-    return _heading(best, header, phone_column, body)
+    return _heading(best, header, phone_column, columns)
 
 
 def is_separator_line(record: Record) -> bool:
@@ -81,7 +81,7 @@ def _score(header: Record, needed: set[str]) -> tuple[int, int]:
     return len(needed & keys), len(header.cells)
 
 
-def _heading(separator: str, header: Record, phone_column: str, body: Sequence[str]) -> Heading:
+def _heading(separator: str, header: Record, phone_column: str, columns: Sequence[str]) -> Heading:
     if header.fault:
         raise FileFault(header.line, f"the header {header.fault.reason}")
     names = tuple(map(_clean, header.cells))
@@ -91,13 +91,13 @@ def _heading(separator: str, header: Record, phone_column: str, body: Sequence[s
             raise FileFault(header.line, f"two columns are called {name[:40]!r}: rename or remove one")
     if _key(phone_column) not in places:
         raise FileFault(header.line, _no_phone_column(phone_column, names))
-    for name in body:
+    for name in columns:
         if _key(name) not in places:
             reason = (
                 f"there is no column {name!r}, which the campaign's template needs; there is {_listed(names)}"
             )
             raise FileFault(header.line, reason)
-    params = tuple((name, places[_key(name)]) for name in body)
+    params = tuple((name, places[_key(name)]) for name in columns)
     return Heading(separator, header.line, names, places[_key(phone_column)], params)
 
 
@@ -117,4 +117,5 @@ def _clean(name: str) -> str:
 
 
 def _key(name: str) -> str:
-    return _clean(name).casefold()
+    """By what two names are the same: neither case nor blanks count."""
+    return "".join(_clean(name).casefold().split())

@@ -6,13 +6,16 @@ from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from engine.domain.content import Content
 from engine.domain.phone import UnknownCountry, country_code
 from engine.intake.audience import Audience, Needs
+from engine.intake.doubt import doubt
 from engine.intake.fault import FileFault
 from engine.intake.feed import Feed, Progress
 from engine.intake.rejects import RejectsFile
-from engine.intake.report import LISTED, Fold, Report
-from engine.postgres.imports import Import, ImportRefused, open_import
+from engine.intake.report import LISTED, Fold, Report, Twin
+from engine.postgres.audience_imports import Facts
+from engine.postgres.imports import Import, ImportRefused, Merged, open_import
 from engine.postgres.journal import Entry
 from engine.postgres.pool import Executor
 
@@ -31,6 +34,7 @@ class _Wish:
     origin: str
     dry_run: bool
     strict: bool
+    confirm: bool
     rejects: Path | None
     progress: Progress | None
 
@@ -47,23 +51,24 @@ async def import_audience(
     encoding: str | None = None,
     dry_run: bool = False,
     strict: bool = False,
+    confirm: bool = False,
     rejects: Path | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Import the CSV file `path` into `campaign` in one transaction, and account for each of its lines.
 
     A fault of the file (with `strict`: any row's fault) refuses the file: the report has `file_fault`. `dry_run`
-    does everything and undoes it. `rejects` gets the refused rows when the import was kept, and also after a dry
-    run or a strict refusal, where it is what was asked for. `progress(bytes done, bytes in all)` is called on the
-    loop after each chunk.
+    does everything and undoes it. `confirm`: a person has looked, so that many equal numbers stop no start. `rejects`
+    gets the refused rows when the import was kept, and also after a dry run or a strict refusal, where it is what was
+    asked for. `progress(bytes done, bytes in all)` is called on the loop after each chunk.
 
     Raises ImportRefused when there is nothing to read or nowhere to put it, and ImportStopped when its task is
     cancelled before the commit began; in both cases nothing was kept.
     """
     code = _country(country)
     _check_paths(path, rejects)
-    needs = Needs(phone_column, (), code, encoding)
-    wish = _Wish(path, needs, author, origin, dry_run, strict, rejects, progress)
+    needs = Needs(phone_column, Content(), code, encoding)
+    wish = _Wish(path, needs, author, origin, dry_run, strict, confirm, rejects, progress)
     try:
         async with open_import(db, campaign) as act:
             return await _carry_out(act, wish)
@@ -73,7 +78,7 @@ async def import_audience(
 
 async def _carry_out(act: Import, wish: _Wish) -> Report:
     report = Report()
-    needs = replace(wish.needs, body=act.target.body)
+    needs = replace(wish.needs, content=act.target.content)
     with ExitStack() as files:
         try:
             with _files_at_fault(wish.path):
@@ -132,9 +137,33 @@ async def _merge(act: Import, wish: _Wish, report: Report) -> None:
     merged = await act.merge(LISTED)
     report.taken, report.folded, report.already = merged.taken, merged.folded, merged.already
     report.folds = [Fold(line, into_line) for line, into_line in merged.folds]
+    if merged.aside:
+        report.aside, report.twins = merged.aside, [Twin(line, of_line) for line, of_line in merged.twins]
+    usable = merged.taken + merged.folded + merged.already
+    why = (
+        doubt(merged.most, merged.folded, usable) if merged.taken else None
+    )  # else nobody would get anything
+    if why:
+        report.doubt = why
     if not wish.dry_run:
         entry = Entry(wish.author, wish.origin, "import", act.target.name, result=report.result)
-        await act.keep(merged.taken, entry)
+        await act.keep(merged.taken, entry, _facts(wish, report, merged, why))
+
+
+def _facts(wish: _Wish, report: Report, merged: Merged, why: str | None) -> Facts:
+    return Facts(
+        author=wish.author,
+        file=wish.path.name,
+        lines=report.lines,
+        taken=merged.taken,
+        aside=merged.aside,
+        refused=report.refused,
+        folded=merged.folded,
+        already=merged.already,
+        blank=report.blank,
+        doubt=why,
+        confirmed=wish.confirm,
+    )
 
 
 def _refuse_strictly(report: Report) -> None:

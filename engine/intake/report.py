@@ -22,6 +22,13 @@ class Fold(msgspec.Struct, frozen=True):
     into_line: int
 
 
+class Twin(msgspec.Struct, frozen=True):
+    """Another spelling of the number in line `of_line`; None: of somebody's who is in the campaign already."""
+
+    line: int
+    of_line: int | None
+
+
 class FaultOfFile(msgspec.Struct, frozen=True):
     """Why a file was refused as a whole; `line` is None when the reason lies in no line."""
 
@@ -31,7 +38,11 @@ class FaultOfFile(msgspec.Struct, frozen=True):
 
 class Report(msgspec.Struct):
     """Counts are exact: lines = heading + taken + refused + folded + already + blank, `heading` being the header
-    and the sep= line, if there is one. A record counts as one line, its first. Lists end at LISTED."""
+    and the sep= line, if there is one. A record counts as one line, its first. Lists end at LISTED.
+
+    What has no reason to be there is left out: `aside` of the rows taken wait for a person, because their numbers are
+    other spellings (`twins`) of somebody's; `cleaned` cells held marks or signs that were taken off first; `doubt`
+    says why the campaign may not start before a person has looked at the file."""
 
     encoding: str | None = None
     separator: str | None = None
@@ -44,6 +55,10 @@ class Report(msgspec.Struct):
     rejects: list[Rejected] = msgspec.field(default_factory=list)
     folds: list[Fold] = msgspec.field(default_factory=list)
     file_fault: FaultOfFile | UnsetType = UNSET
+    aside: int | UnsetType = UNSET
+    twins: list[Twin] | UnsetType = UNSET
+    cleaned: list[Rejected] | UnsetType = UNSET
+    doubt: str | UnsetType = UNSET
 
     @property
     def exit_code(self) -> int:
@@ -53,10 +68,11 @@ class Report(msgspec.Struct):
     @property
     def result(self) -> str:
         """The counts, as the journal keeps them."""
-        return (
+        counts = (
             f"taken {self.taken}, refused {self.refused}, folded {self.folded}, "
             f"already {self.already}, blank {self.blank}"
         )
+        return f"{counts}, aside {self.aside}" if self.aside else counts
 
     def json(self) -> str:
         """As the contract has it, in one line."""
@@ -66,4 +82,5 @@ class Report(msgspec.Struct):
         """Make it the report of a refused file: counts are zero, faults of rows found so far stay listed."""
         self.lines = self.taken = self.refused = self.folded = self.blank = self.already = 0
         self.folds = []
+        self.aside = self.twins = self.cleaned = self.doubt = UNSET
         self.file_fault = FaultOfFile(line, reason)

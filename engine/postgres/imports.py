@@ -8,28 +8,34 @@ lock of the transaction, which is safe behind pgbouncer.
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import asyncpg
 import msgspec
 
-from engine.postgres import journal
+from engine.domain.content import Content
+from engine.domain.phone import twins
+from engine.postgres import audience_imports, journal
+from engine.postgres.audience_imports import Facts
+from engine.postgres.contents import stored_content
 from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.pool import Connection, Executor
 
 STATEMENT_SECONDS = 3_600.0  # for millions of rows; the pool's own limit is for statements of milliseconds
 ENDED = frozenset({"finished", "cancelled"})
 
-TARGET = "SELECT campaign_id, state, body FROM campaign WHERE name = $1"
+TARGET = "SELECT campaign_id, state, body, content, category FROM campaign WHERE name = $1"
 
 STAGE = """
 CREATE TEMP TABLE audience_staged (
-  line int NOT NULL, phone text COLLATE "C" NOT NULL, country text NOT NULL, params jsonb NOT NULL) ON COMMIT DROP;
+  line int NOT NULL, phone text COLLATE "C" NOT NULL, country text NOT NULL, params jsonb NOT NULL,
+  twin text COLLATE "C") ON COMMIT DROP;
 CREATE TEMP TABLE audience_folded (line int PRIMARY KEY, into_line int NOT NULL) ON COMMIT DROP;
 CREATE TEMP TABLE audience_new (
-  id bigint NOT NULL, line int NOT NULL, phone text NOT NULL, country text NOT NULL, params jsonb NOT NULL
-) ON COMMIT DROP;
+  id bigint NOT NULL, line int NOT NULL, phone text NOT NULL, country text NOT NULL, params jsonb NOT NULL,
+  twin text, aside text NOT NULL DEFAULT '') ON COMMIT DROP;
+CREATE TEMP TABLE audience_twin (line int PRIMARY KEY, of_line int) ON COMMIT DROP;
 SET LOCAL work_mem = '64MB'
 """
 
@@ -46,6 +52,9 @@ WITH folded AS (
 SELECT count(*) FROM folded
 """
 
+# How many lines the number has that stands most often.
+MOST_EQUAL = "SELECT 1 + max(n) FROM (SELECT count(*) AS n FROM audience_folded GROUP BY into_line) f"
+
 FOLDS = "SELECT line, into_line FROM audience_folded ORDER BY line LIMIT $1"
 
 # Ids ascend in the file's order, which is therefore the order of sending. They come from the column's own
@@ -54,7 +63,7 @@ NEW = """
 WITH new AS (
   INSERT INTO audience_new
   SELECT nextval(pg_get_serial_sequence('recipient', 'id')), f.* FROM (
-    SELECT s.line, s.phone, s.country, s.params FROM audience_staged s
+    SELECT s.line, s.phone, s.country, s.params, s.twin FROM audience_staged s
      WHERE NOT EXISTS (SELECT FROM audience_folded d WHERE d.line = s.line)
        AND NOT EXISTS (SELECT FROM recipient_data r WHERE r.campaign_id = $1 AND r.phone = s.phone)
      ORDER BY s.line) f
@@ -62,9 +71,23 @@ WITH new AS (
 SELECT count(*) FROM new
 """
 
+# The other spelling of a number that is new further up, or is in the campaign already: likely the same person.
+TWINS = """
+WITH twin AS (
+  INSERT INTO audience_twin
+  SELECT n.line, e.line FROM audience_new n JOIN audience_new e ON e.phone = n.twin AND e.line < n.line
+  UNION ALL
+  SELECT n.line, NULL FROM audience_new n JOIN recipient_data r ON r.campaign_id = $1 AND r.phone = n.twin
+  RETURNING line),
+marked AS (UPDATE audience_new SET aside = 'twins' WHERE line IN (SELECT line FROM twin))
+SELECT count(*) FROM twin
+"""
+
+TWINS_OF = "SELECT line, of_line FROM audience_twin ORDER BY line LIMIT $1"
+
 LANES = """
-INSERT INTO lane (campaign_id, country)
-SELECT DISTINCT $1::int, country FROM audience_new ORDER BY country
+INSERT INTO lane (campaign_id, country, aside, hold)
+SELECT DISTINCT $1::int, country, aside, nullif(aside, '') FROM audience_new ORDER BY aside, country
 ON CONFLICT DO NOTHING
 """
 
@@ -79,6 +102,7 @@ WITH kept AS (
   SELECT n.id, l.lane_id, statement_timestamp(), statement_timestamp()
     FROM audience_new n
     JOIN lane l ON l.campaign_id = $1 AND l.country = n.country AND l.zone = '' AND l.deadline = 'infinity'
+     AND l.aside = n.aside
    ORDER BY n.id
   RETURNING lane_id),
 booked AS (
@@ -90,7 +114,7 @@ SELECT count(*) FROM kept
 PLAN = """
 UPDATE campaign SET planned = planned + $2
  WHERE campaign_id = $1 AND body = $3 AND state NOT IN ('finished', 'cancelled')
-RETURNING planned
+RETURNING planned, state
 """
 
 
@@ -100,21 +124,30 @@ class ImportRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The campaign that an import is for. `body`: the columns that its template needs, in order."""
+    """The campaign that an import is for, with what fills its template."""
 
     campaign_id: int
     name: str
     body: tuple[str, ...]
+    content: Content
+    category: str = "utility"
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What became of the staged rows; `folds` are (line, into_line), the first of them up to the asked limit."""
+    """What became of the staged rows. Of those taken, `aside` wait for a person: they are likely somebody who is there.
+
+    Lists hold the first ones up to the asked limit: `folds` are (line, into_line), `twins` (line, line of the other
+    spelling, None when that is in the campaign already). `most`: lines of the number that stands most often.
+    """
 
     taken: int
     folded: int
     already: int
     folds: list[tuple[int, int]]
+    most: int = 1
+    aside: int = 0
+    twins: list[tuple[int, int | None]] = field(default_factory=list)
 
 
 class Import:
@@ -133,36 +166,54 @@ class Import:
         await self._connection.copy_to_table(
             "audience_staged",
             source=chunks,
-            columns=["line", "phone", "country", "params"],
+            columns=["line", "phone", "country", "params", "twin"],
             timeout=STATEMENT_SECONDS,
         )
 
-    async def merge(self, folds: int) -> Merged:
-        """Fold the staged rows, insert those that are new, and book them. Lists at most `folds` of the folds."""
+    async def merge(self, listed: int) -> Merged:
+        """Fold the staged rows, insert those that are new, and book them. Lists hold at most `listed`."""
         campaign = self.target.campaign_id
         await self._connection.execute("ANALYZE audience_staged")  # nobody else analyses a temporary table
         await self._value(TAKE_TURNS, campaign)
         staged = await self._value("SELECT count(*) FROM audience_staged")
         folded = await self._value(FOLD)
-        listed = await self._connection.fetch(FOLDS, folds) if folded else []
+        folds = await self._connection.fetch(FOLDS, listed) if folded else []
+        most = await self._value(MOST_EQUAL) if folded else 1
         await self._connection.execute("ANALYZE audience_folded")
         taken = await self._value(NEW, campaign)
-        if taken:
-            await self._insert(campaign, taken)
-        return Merged(taken, folded, staged - folded - taken, [(line, into) for line, into in listed])
+        aside = await self._insert(campaign, taken) if taken else 0
+        twins = await self._connection.fetch(TWINS_OF, listed) if aside else []
+        return Merged(
+            taken,
+            folded,
+            staged - folded - taken,
+            [tuple(row) for row in folds],
+            most,
+            aside,
+            [tuple(row) for row in twins],
+        )
 
-    async def keep(self, taken: int, entry: journal.Entry) -> None:
-        """Add to what is planned, journal, commit. Raises ImportRefused when the campaign has ended meanwhile.
+    async def keep(self, taken: int, entry: journal.Entry, facts: Facts | None = None) -> None:
+        """Add to what is planned, journal, commit. Raises ImportRefused when the campaign has ended meanwhile, or when
+        it was started and `facts` hold a doubt: nothing would stand between that and people.
 
         A commit that has begun is waited for even when the task is cancelled: it is too late to stop, and the
         caller must learn what became of it.
         """
         target = self.target
-        planned = await self._connection.fetchval(PLAN, target.campaign_id, taken, list(target.body))
-        if planned is None:
+        row = await self._connection.fetchrow(PLAN, target.campaign_id, taken, list(target.body))
+        if row is None:
             raise ImportRefused(
                 f"Campaign {target.name} ended or was changed during the import; nothing was kept."
             )
+        planned, state = row
+        if facts is not None:
+            if facts.doubt and not facts.confirmed and state != "draft":
+                raise ImportRefused(
+                    f"{facts.file}: {facts.doubt}, and campaign {target.name} is {state}, past its start: "
+                    "look at the file, then import it again with --confirm; nothing was kept."
+                )
+            await audience_imports.record(self._connection, target.campaign_id, facts)
         entry.before, entry.after = f"planned {planned - taken}", f"planned {planned}"
         await journal.write(self._connection, entry)
         self._kept = True
@@ -180,13 +231,16 @@ class Import:
             with suppress(*DATABASE_FAULTS):  # a connection that is gone has undone it already
                 await self._transaction.rollback()
 
-    async def _insert(self, campaign: int, taken: int) -> None:
+    async def _insert(self, campaign: int, taken: int) -> int:
+        """How many of the new rows were set aside."""
         await self._connection.execute("ANALYZE audience_new")
+        aside = await self._value(TWINS, campaign)
         await self._connection.execute(LANES, campaign)
         await self._connection.execute(KEEP_DATA, campaign, timeout=STATEMENT_SECONDS)
         kept = await self._value(KEEP_AND_BOOK, campaign)
         if kept != taken:
             raise AssertionError(f"{taken} rows were new, but {kept} found their lane")
+        return aside
 
     async def _value(self, statement: str, *values: int) -> int:
         return cast(int, await self._connection.fetchval(statement, *values, timeout=STATEMENT_SECONDS))
@@ -213,12 +267,14 @@ async def open_import(db: Executor, campaign: str) -> AsyncIterator[Import]:
 
 def staged_row(line: int, phone: str, country: str, params: dict[str, str]) -> bytes:
     """One row in COPY's text format. `phone` and `country` must be plain ASCII without backslashes."""
+    twin = next(iter(twins(phone)), None)
     # JSON holds no raw control characters, so the backslash is all that COPY would read otherwise.
-    return b"%d\t%b\t%b\t%b\n" % (
+    return b"%d\t%b\t%b\t%b\t%b\n" % (
         line,
         phone.encode("ascii"),
         country.encode("ascii"),
         _JSON.encode(params).replace(b"\\", b"\\\\"),
+        twin.encode("ascii") if twin else b"\\N",
     )
 
 
@@ -254,7 +310,8 @@ async def _target(connection: Connection, name: str) -> Target:
             f"Campaign {name} is {row['state']} and takes no more recipients: create another one."
         )
     body: Sequence[str] = row["body"]
-    return Target(row["campaign_id"], name, tuple(body))
+    content = stored_content(row["content"]) or Content.of_columns(body)
+    return Target(row["campaign_id"], name, tuple(body), content, row["category"])
 
 
 _JSON = msgspec.json.Encoder()

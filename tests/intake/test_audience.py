@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from engine.domain.content import Content
 from engine.intake.audience import Audience, Blank, Needs, Refusal, Row
 from engine.intake.fault import FileFault
 
+NAME = Content.of_columns(["name"])
 ANA, BIA, CAU = "+5511988880001", "+5511988880002", "+5511988880003"
 HEAD = "phone,name\n"
 
@@ -211,7 +213,7 @@ CASES = [
 def test_of_every_file_it_is_known_what_is_taken_and_what_is_refused(case: Case, tmp_path: Path) -> None:
     path = tmp_path / "audience.csv"
     path.write_bytes(case.content if isinstance(case.content, bytes) else case.content.encode())
-    with Audience(path, Needs(case.phone_column, ["name"], "BR")) as audience:
+    with Audience(path, Needs(case.phone_column, NAME, "BR")) as audience:
         found = list(audience)
         assert (audience.encoding, audience.heading.separator) == (case.encoding, case.separator)
     taken = [row for row in found if isinstance(row, Row)]
@@ -278,7 +280,7 @@ def test_a_fault_of_the_file_refuses_it_naming_the_line(
 ) -> None:
     path = tmp_path / "audience.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(FileFault) as raised, Audience(path, Needs("phone", ["name"], "BR")) as audience:
+    with pytest.raises(FileFault) as raised, Audience(path, Needs("phone", NAME, "BR")) as audience:
         list(audience)
     assert raised.value.line == line
     assert reason in raised.value.reason
@@ -288,7 +290,7 @@ def test_a_fault_of_the_file_refuses_it_naming_the_line(
 def test_a_declared_encoding_is_believed(tmp_path: Path) -> None:
     path = tmp_path / "audience.csv"
     path.write_bytes(f"{HEAD}{ANA},Владимир\n".encode("cp1251"))
-    with Audience(path, Needs("phone", ["name"], None, "cp1251")) as audience:
+    with Audience(path, Needs("phone", NAME, None, "cp1251")) as audience:
         assert [row.params["name"] for row in audience if isinstance(row, Row)] == ["Владимир"]
 
 
@@ -301,13 +303,13 @@ def test_a_declared_encoding_that_does_not_fit_refuses_the_file(
     path = tmp_path / "audience.csv"
     path.write_text(f"{HEAD}{ANA},João\n", encoding="utf-8")
     with pytest.raises(FileFault, match=reason):
-        Audience(path, Needs("phone", ["name"], None, declared))
+        Audience(path, Needs("phone", NAME, None, declared))
 
 
 def test_a_refused_row_is_kept_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "audience.csv"
     path.write_text(f'{HEAD}119, "Lima, ""Ana"""\n', encoding="utf-8")
-    with Audience(path, Needs("phone", ["name"], "BR")) as audience:
+    with Audience(path, Needs("phone", NAME, "BR")) as audience:
         (refusal,) = audience
     assert isinstance(refusal, Refusal)
     assert refusal.raw == '119, "Lima, ""Ana"""\n'

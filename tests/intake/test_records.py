@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.domain.content import Content
 from engine.intake.audience import Audience, Blank, Needs, Refusal, Row
 from engine.intake.fault import FileFault
 from engine.intake.records import PIECE_CHARS, Record, Records
+
+NAME = Content.of_columns(["name"])
 
 CELL = st.text(st.sampled_from('ab "\n\r,;é🎉'), max_size=8)
 TABLE = st.lists(st.lists(CELL, min_size=2, max_size=4), max_size=8)
@@ -76,7 +79,7 @@ def test_every_record_is_a_row_a_refusal_or_a_blank(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "accounted.csv"
     path.write_text("".join(f"{line}\n" for line in ["phone,name", *rows]), encoding="utf-8")
-    with Audience(path, Needs("phone", ["name"], "BR")) as audience:
+    with Audience(path, Needs("phone", NAME, "BR")) as audience:
         found = list(audience)
     kinds = [type(each) for each in found]
     assert kinds.count(Row) + kinds.count(Refusal) + kinds.count(Blank) == len(rows)
@@ -97,5 +100,5 @@ def test_the_encoding_is_decided_by_the_whole_file_not_by_its_beginning(tmp_path
     path.write_bytes(
         b"phone,name\n" + b"+5511988880001,Ana\n" * 200_000 + "+5511988880002,João\n".encode("cp1252")
     )
-    with Audience(path, Needs("phone", ["name"], None)) as audience:
+    with Audience(path, Needs("phone", NAME, None)) as audience:
         assert audience.encoding == "windows-1252"
