@@ -1,0 +1,88 @@
+"""`tidegate import`, the command itself: rows per second from its start to its end, and the most memory it had."""
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+
+from tests.bench.results import Row, Section
+from tests.bench.usage import peak_mb
+from tests.bench.world import ROOT, TIDEGATE, World
+from tests.support import builders
+
+SIZES = (200_000, 1_000_000)
+LOOK_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One import: wall and CPU seconds, and MB of resident memory at its peak."""
+
+    seconds: float
+    cpu: float
+    peak: float
+
+
+async def measure(world: World) -> Section:
+    """A file of one person first: what the command costs before it reads anybody."""
+    rows = []
+    async with world.database() as (url, pool):
+        for size in (1, *SIZES):
+            await builders.campaign(pool, f"import-{size}", body=["name", "date"])
+        environment = world.environment(url)
+        empty = await _run(world, environment, 1)
+        for size in SIZES:
+            ran = await _run(world, environment, size)
+            note = (
+                f"{ran.seconds:.1f} s; {ran.peak:.0f} MB at most, {ran.peak - empty.peak:.0f} MB over the same command "
+                "for one row"
+            )
+            rows.append(
+                Row(f"Import of {size:,} rows, all new", size / ran.seconds, 1000 * ran.cpu / size, note=note)
+            )
+    return Section(rows)
+
+
+async def _run(world: World, environment: Mapping[str, str], size: int) -> Ran:
+    path = world.directory / f"audience-{size}.csv"
+    _write(path, size)
+    words = (TIDEGATE, "import", path, "--campaign", f"import-{size}", "--json")
+    pipe = asyncio.subprocess.PIPE
+    started = time.monotonic()
+    process = await asyncio.create_subprocess_exec(
+        *words, cwd=ROOT, env=dict(environment), stdout=pipe, stderr=pipe
+    )
+    answer = asyncio.create_task(process.communicate())
+    peak, cpu = await _watch(psutil.Process(process.pid), answer)
+    seconds = time.monotonic() - started
+    out, err = answer.result()
+    taken = json.loads(out)["taken"] if process.returncode == 0 else None
+    if taken != size:
+        raise RuntimeError(
+            f"The import of {size} rows took {taken} (exit {process.returncode}): {err.decode()}"
+        )
+    path.unlink()
+    return Ran(seconds, cpu, peak)
+
+
+async def _watch(process: psutil.Process, ends: "asyncio.Task[tuple[bytes, bytes]]") -> tuple[float, float]:
+    """Peak memory in MB and CPU seconds, as of the last look before the end."""
+    peak = cpu = 0.0
+    while not ends.done():
+        try:
+            times = process.cpu_times()
+            peak, cpu = max(peak, peak_mb(process)), float(times.user + times.system)
+        except psutil.NoSuchProcess:  # it has just ended
+            pass
+        await asyncio.wait({ends}, timeout=LOOK_S)
+    return peak, cpu
+
+
+def _write(path: Path, size: int) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.write("phone,name,date\n")
+        file.writelines(f"+55119{10_000_000 + n},José Ação {n},2026-12-0{n % 9 + 1}\n" for n in range(size))
