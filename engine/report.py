@@ -10,7 +10,7 @@ from engine.config import RunOptions
 from engine.domain.recipient import OPEN, State
 from engine.domain.snapshot import CampaignView, Snapshot
 from engine.node import Engine
-from engine.postgres import books
+from engine.postgres import asides, books
 from engine.postgres.faults import DATABASE_FAULTS
 
 SUMMARY_EVERY = 5.0
@@ -67,7 +67,8 @@ async def until_finished(engine: Engine, options: RunOptions, outcome: Outcome) 
             continue
         working = [c for c in snapshot.campaigns if c.state in ("running", "scheduled")]
         stopped = [c for c in snapshot.campaigns if c.state in ("held", "paused")]
-        waits_for_person = [c for c in working if _waits_for_person(c, snapshot)]
+        aside = await _aside(engine) if working else {}
+        waits_for_person = [c for c in working if _waits_for_person(c, snapshot, aside.get(c.name, 0))]
         if not working and not stopped:
             over_since = over_since or time()
             if time() - over_since >= options.linger:
@@ -78,17 +79,26 @@ async def until_finished(engine: Engine, options: RunOptions, outcome: Outcome) 
             if time() - stuck_since >= options.patience:
                 outcome.code = NEEDS_A_PERSON
                 outcome.reasons += [f"{c.name}: {c.reason or c.state}" for c in stopped + waits_for_person]
+                outcome.reasons += [f"{name}: {rows:,} rows are kept aside" for name, rows in aside.items()]
                 engine.drain("only holds remain")
         else:
             over_since = stuck_since = None
 
 
-def _waits_for_person(campaign: CampaignView, snapshot: Snapshot) -> bool:
-    """Running, but nothing can move it: all its numbers are stopped, or only unknown rows are left."""
+async def _aside(engine: Engine) -> dict[str, int]:
+    """Rows of each campaign that wait for a person's word; what is not known counts as none."""
+    try:
+        return await asides.by_campaign(engine.db)
+    except DATABASE_FAULTS:
+        return {}
+
+
+def _waits_for_person(campaign: CampaignView, snapshot: Snapshot, aside: int) -> bool:
+    """Running, but nothing can move it: all its numbers are stopped, or only rows for a person are left."""
     if campaign.state == "scheduled":
         return False
-    moving = sum(campaign.counts[state.word] for state in OPEN - {State.UNKNOWN})
-    if not moving and campaign.counts[State.UNKNOWN.word]:
+    moving = sum(campaign.counts[state.word] for state in OPEN - {State.UNKNOWN}) - aside
+    if moving <= 0 and (aside or campaign.counts[State.UNKNOWN.word]):
         return True
     numbers = [n for n in snapshot.numbers if campaign.name in n.campaigns]
     return all(n.state in ("paused", "held") for n in numbers)

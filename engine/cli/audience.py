@@ -12,7 +12,7 @@ import typer
 from engine.cli.session import Json, database, settings
 
 if TYPE_CHECKING:
-    from engine.intake.report import Report
+    from engine.intake.report import Rejected, Report
 
 SHOWN = 10
 
@@ -37,6 +37,9 @@ def import_(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Do everything, keep nothing.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse the file for any row's fault.")] = False,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="You have looked: many equal numbers in it are right.")
+    ] = False,
     rejects: Annotated[
         Path | None, typer.Option("--rejects", metavar="FILE", help="Write the refused rows there, as CSV.")
     ] = None,
@@ -67,12 +70,13 @@ def import_(
                     encoding=encoding,
                     dry_run=dry_run,
                     strict=strict,
+                    confirm=confirm,
                     rejects=rejects,
                     progress=moved,
                 )
 
     report = asyncio.run(once())
-    print(report.json()) if as_json else _print(report, file, dry_run=dry_run)
+    print(report.json()) if as_json else _print(report, file, dry_run=dry_run, confirmed=confirm)
     if report.exit_code:
         raise typer.Exit(report.exit_code)
 
@@ -83,20 +87,35 @@ def _progress(title: str, *, show: bool) -> Iterator[Callable[[int, int], None] 
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     shown = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         DownloadColumn(),
         TimeRemainingColumn(),
+        SpinnerColumn(),
     )
     with Progress(*shown, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title)
-        yield lambda done, whole: bar.update(task, completed=done, total=whole)
+
+        def moved(done: int, whole: int) -> None:
+            kept = (
+                ": keeping it" if done >= whole else ""
+            )  # the database's part, of which nothing can be told
+            bar.update(task, completed=done, total=whole, description=f"{title}{kept}")
+
+        yield moved
 
 
-def _print(report: "Report", file: Path, *, dry_run: bool) -> None:
+def _print(report: "Report", file: Path, *, dry_run: bool, confirmed: bool) -> None:
     fault = report.file_fault
     if fault:
         where = f"{file}, line {fault.line}" if fault.line is not None else str(file)
@@ -109,7 +128,36 @@ def _print(report: "Report", file: Path, *, dry_run: bool) -> None:
         f"{report.already:,} already there, {report.blank:,} blank."
     )
     for rejected in report.rejects[:SHOWN]:
-        column = f", column {rejected.column}" if rejected.column else ""
-        print(f"  line {rejected.line}{column}: {rejected.reason}")
+        print(_located(rejected))
     if report.refused > SHOWN:
         print(f"  … and {report.refused - SHOWN:,} more: --rejects FILE writes them all.")
+    _print_cleaned(report)
+    _print_doubts(report, confirmed=confirmed)
+
+
+def _located(found: "Rejected") -> str:
+    column = f", column {found.column}" if found.column else ""
+    return f"  line {found.line}{column}: {found.reason}"
+
+
+def _print_cleaned(report: "Report") -> None:
+    cleaned = report.cleaned or []
+    for cell in cleaned[:SHOWN]:
+        print(_located(cell))
+    if len(cleaned) > SHOWN:
+        print(f"  … and {len(cleaned) - SHOWN:,} more cells that were cleaned: --json lists them.")
+
+
+def _print_doubts(report: "Report", *, confirmed: bool) -> None:
+    if report.aside:
+        print(
+            f"{report.aside:,} rows are kept aside: likely duplicates, other spellings of numbers in the campaign."
+        )
+        for twin in (report.twins or [])[:SHOWN]:
+            told = f"line {twin.of_line}" if twin.of_line else "somebody who is in the campaign already"
+            print(f"  line {twin.line}: another spelling of {told}")
+    if report.doubt and not confirmed:
+        print(
+            f"Look at the file before you start: {report.doubt}. The start asks for --confirm.",
+            file=sys.stderr,
+        )

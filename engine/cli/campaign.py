@@ -90,14 +90,21 @@ def create(
 
 
 @group.command()
-def start(ctx: typer.Context, name: Name, as_json: Json = False) -> None:
+def start(
+    ctx: typer.Context,
+    name: Name,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="You have looked: many equal numbers in a file are right.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """From draft to running.
 
     \b
     Example:
       tidegate campaign start reminder
     """
-    act(ctx, as_json, lambda commands: commands.start_campaign(name))
+    act(ctx, as_json, lambda commands: commands.start_campaign(name, confirm))
 
 
 @group.command()

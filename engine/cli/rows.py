@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli.root import new_group
-from engine.cli.session import Json, database, print_json, print_table, settings
+from engine.cli.session import Json, act, database, print_json, print_table, settings
 
 if TYPE_CHECKING:
     from engine.postgres.rows import Row, Timeline
@@ -24,6 +24,9 @@ def list_(
     code: Annotated[int | None, typer.Option("--code", help="Only with this error code.")] = None,
     most: Annotated[int, typer.Option("--most", min=1, help="At most so many.")] = 100,
     after: Annotated[int, typer.Option("--after", metavar="ID", help="Go on after this row.")] = 0,
+    twins: Annotated[
+        bool, typer.Option("--twins", help="Only those kept aside as likely duplicates.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Rows of a campaign, by state and code; phone numbers are masked.
@@ -43,7 +46,7 @@ def list_(
     async def once() -> "list[Row]":
         async with database(config) as (pool, commands):
             await commands.show_campaign(campaign)  # a misspelt name is no empty answer
-            return await rows.listing(pool, campaign, wanted, code, after, most)
+            return await rows.listing(pool, campaign, wanted, code, after, most, "twins" if twins else None)
 
     found = [row.as_json() for row in asyncio.run(once())]
     if as_json:
@@ -87,6 +90,35 @@ def show(
     print_table(
         [n.upper() for n in shown], [[_text(n, line[n]) for n in shown] for line in found.tries_json()]
     )
+
+
+Campaign = Annotated[str, typer.Option("--campaign", metavar="NAME", help="Whose rows.")]
+Ids = Annotated[
+    list[int] | None, typer.Option("--row", metavar="ID", help="Only this row; repeat it for several.")
+]
+
+
+@group.command()
+def release(ctx: typer.Context, campaign: Campaign, row: Ids = None, as_json: Json = False) -> None:
+    """Send what was kept aside as likely duplicates, like all other rows.
+
+    \b
+    Example:
+      tidegate rows list --campaign reminder --twins
+      tidegate rows release --campaign reminder --row 1204118
+    """
+    act(ctx, as_json, lambda commands: commands.release_rows(campaign, row))
+
+
+@group.command()
+def discard(ctx: typer.Context, campaign: Campaign, row: Ids = None, as_json: Json = False) -> None:
+    """Cancel what was kept aside as likely duplicates: they are the same people.
+
+    \b
+    Example:
+      tidegate rows discard --campaign reminder
+    """
+    act(ctx, as_json, lambda commands: commands.discard_rows(campaign, row))
 
 
 def _text(name: str, value: object) -> object:

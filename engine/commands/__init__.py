@@ -14,12 +14,15 @@ from engine.commands.everything import EverythingCommands
 from engine.commands.hold import HoldCommands
 from engine.commands.number import NumberCommands
 from engine.commands.reconcile import ReconcileCommands
+from engine.commands.row import RowCommands
 from engine.domain import act as acts
 
 __all__ = ["Commands", "Done", "Refused"]
 
 
-class Commands(NumberCommands, CampaignCommands, EverythingCommands, HoldCommands, ReconcileCommands):
+class Commands(
+    NumberCommands, CampaignCommands, EverythingCommands, HoldCommands, ReconcileCommands, RowCommands
+):
     """All acts of one author from one origin (cli, console, engine)."""
 
     async def carry_out(self, act: acts.Act) -> Done:

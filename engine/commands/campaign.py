@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -11,9 +11,9 @@ from engine.commands.act import Acts, Done, Refused
 from engine.domain.duration import format_duration
 from engine.domain.errors import describe
 from engine.domain.recipient import State
-from engine.postgres import books, campaigns
+from engine.postgres import asides, audience_imports, books, campaigns
 from engine.postgres.campaigns import CampaignReport, Draft, Standing
-from engine.postgres.pool import Executor
+from engine.postgres.pool import Connection, Executor
 
 POLICIES = {
     "hold": "rows whose answer was lost wait for a person",
@@ -49,9 +49,26 @@ class CampaignCommands(Acts):
         text = f"Campaign {draft.name} is created. Unknown rows: {draft.unknown_policy} ({policy})."
         return Done(text, after="draft", warnings=tuple(warnings))
 
-    async def start_campaign(self, name: str) -> Done:
-        """From draft to running. An empty campaign is refused."""
-        return await self._move("start campaign", name, ("draft", "scheduled"), "running")
+    async def start_campaign(self, name: str, confirm: bool = False) -> Done:
+        """From draft to running. An empty campaign is refused, and one with many equal numbers in a file of its
+        audience, unless `confirm` says that a person has looked. What is kept aside stays there, and is said."""
+        aside = 0
+
+        async def settle_doubts(db: Connection, standing: Standing) -> None:
+            nonlocal aside
+            await campaigns.lock(db, standing.campaign_id)
+            if confirm:
+                await audience_imports.confirm(db, standing.campaign_id, self._author)
+            if doubts := await audience_imports.doubts(db, standing.campaign_id):
+                told = "; ".join(f"in {doubt.file} {doubt.reason}" for doubt in doubts[:3])
+                raise Refused(
+                    f"Campaign {name} is not started: {told}. Look at the file; "
+                    f"if it is right, `tidegate campaign start {name} --confirm`."
+                )
+            aside = await asides.waiting(db, standing.campaign_id)
+
+        done = await self._move("start campaign", name, ("draft", "scheduled"), "running", gate=settle_doubts)
+        return replace(done, warnings=(*done.warnings, _kept_aside(name, aside))) if aside else done
 
     async def pause_campaign(self, name: str, reason: str | None = None) -> Done:
         """No request of this campaign starts until it is resumed."""
@@ -100,10 +117,19 @@ class CampaignCommands(Acts):
         ]
 
     async def _move(
-        self, act: str, name: str, leaves: Sequence[str], state: str, reason: str | None = None
+        self,
+        act: str,
+        name: str,
+        leaves: Sequence[str],
+        state: str,
+        reason: str | None = None,
+        gate: Callable[[Connection, Standing], Awaitable[None]] | None = None,
     ) -> Done:
+        """`gate` runs first, in the act's transaction, and may raise Refused."""
         async with self._act(act, name, reason) as (db, entry):
             before = await _standing(db, name)
+            if gate is not None:
+                await gate(db, before)
             moved = await campaigns.move(db, name, leaves, state, reason)
             after = await _standing(db, name)
             if moved is None:
@@ -113,6 +139,13 @@ class CampaignCommands(Acts):
                 return Done(text, already=True)
             entry.before, entry.after = before.state, state
         return Done(f"Campaign {name} is {state}.", before=entry.before, after=state)
+
+
+def _kept_aside(name: str, rows: int) -> str:
+    return (
+        f"{rows:,} rows are kept aside, as other spellings of numbers that are in the campaign: "
+        f"`tidegate rows release --campaign {name}` sends them, `tidegate rows discard` cancels them."
+    )
 
 
 def _already_or_refused(act: str, name: str, wanted: str, now: Standing) -> str:

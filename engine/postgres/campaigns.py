@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from engine.domain.content import Content
 from engine.domain.recipient import State
 from engine.postgres.books import Tallies
+from engine.postgres.contents import content_text
 from engine.postgres.pool import Executor, Pool
 
 CREATE = """
 INSERT INTO campaign (name, random_id, template, language, category, body, priority, deadline, unknown_policy,
-                      unknown_after, max_attempts, try_budget, max_failed)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+                      unknown_after, max_attempts, try_budget, max_failed, content)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 ON CONFLICT (name) DO NOTHING RETURNING campaign_id
 """
 
@@ -20,6 +22,9 @@ INSERT INTO campaign_number (campaign_id, number_id)
 SELECT $1, number_id FROM number WHERE id = ANY($2) ORDER BY number_id
 RETURNING (SELECT id FROM number n WHERE n.number_id = campaign_number.number_id)
 """
+
+# An import locks it too when it is kept: what stands there after the lock is all that there is.
+LOCK = "SELECT FROM campaign WHERE campaign_id = $1 FOR NO KEY UPDATE"
 
 STATE = "SELECT campaign_id, state, reason, planned, pause_all FROM campaign WHERE name = $1"
 
@@ -90,7 +95,8 @@ SELECT c.campaign_id, c.name, c.state, c.reason, c.planned, c.template, c.langua
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A campaign to be. `max_failed` 0..1, `unknown_after` in seconds, `try_budget` None: three per row."""
+    """A campaign to be. `body`: columns for its variables, in order. `max_failed` 0..1, `unknown_after` in seconds,
+    `try_budget` None: three per row."""
 
     name: str
     numbers: tuple[str, ...]
@@ -105,6 +111,8 @@ class Draft:
     max_attempts: int = 8
     try_budget: int | None = None
     max_failed: float = 1.0
+    content: Content | None = None
+    """What fills the template, when columns for its body are not all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +161,7 @@ async def create(db: Executor, draft: Draft, random_id: str) -> int | None:
     campaign_id: int | None = await db.fetchval(
         CREATE, draft.name, random_id, draft.template, draft.language, draft.category, list(draft.body),
         draft.priority, draft.deadline, draft.unknown_policy, timedelta(seconds=draft.unknown_after),
-        draft.max_attempts, draft.try_budget, draft.max_failed,
+        draft.max_attempts, draft.try_budget, draft.max_failed, content_text(draft.content),
     )  # fmt: skip
     return campaign_id
 
@@ -161,6 +169,11 @@ async def create(db: Executor, draft: Draft, random_id: str) -> int | None:
 async def link(db: Executor, campaign_id: int, numbers: Sequence[str]) -> set[str]:
     """Which of the numbers exist and are linked now."""
     return {row["id"] for row in await db.fetch(LINK, campaign_id, list(numbers))}
+
+
+async def lock(db: Executor, campaign_id: int) -> None:
+    """Nobody moves it, nor keeps an import into it, before the transaction ends."""
+    await db.execute(LOCK, campaign_id)
 
 
 async def standing(db: Executor, name: str) -> Standing | None:

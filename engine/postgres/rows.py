@@ -11,16 +11,19 @@ from engine.domain.recipient import State
 from engine.postgres.pool import Executor
 
 LISTING = """
-SELECT r.id, c.name, d.phone, r.state, n.id AS number, r.tries, r.attempts, r.code, r.next_attempt_at, r.moved_at
+SELECT r.id, c.name, d.phone, r.state, n.id AS number, r.tries, r.attempts, r.code, r.next_attempt_at, r.moved_at,
+       l.aside
   FROM campaign c JOIN lane l USING (campaign_id) JOIN recipient r USING (lane_id)
   LEFT JOIN recipient_data d ON d.id = r.id
   LEFT JOIN number n ON n.number_id = r.number_id
  WHERE c.name = $1 AND ($2::"char" IS NULL OR r.state = $2) AND ($3::int IS NULL OR r.code = $3) AND r.id > $4
+   AND ($6::text IS NULL OR l.aside = $6 AND r.state = 'p')
  ORDER BY r.id LIMIT $5
 """
 
 ONE = """
-SELECT r.id, c.name, d.phone, r.state, n.id AS number, r.tries, r.attempts, r.code, r.next_attempt_at, r.moved_at
+SELECT r.id, c.name, d.phone, r.state, n.id AS number, r.tries, r.attempts, r.code, r.next_attempt_at, r.moved_at,
+       l.aside
   FROM recipient r JOIN lane l USING (lane_id) JOIN campaign c USING (campaign_id)
   LEFT JOIN recipient_data d ON d.id = r.id
   LEFT JOIN number n ON n.number_id = r.number_id
@@ -32,6 +35,8 @@ SELECT t.n, t.outcome, t.sent_at, t.answered_at, t.recorded_at, n.id AS number, 
   FROM try t LEFT JOIN number n USING (number_id)
  WHERE t.recipient_id = $1 ORDER BY t.n, t.recorded_at, t.answered_at
 """
+
+ASIDE = {"twins": "kept aside: likely a duplicate, another spelling of a number that is in the campaign"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,14 @@ class Row:
     code: int | None
     next_attempt_at: datetime | None
     moved_at: datetime
+    aside: str = ""
+
+    @property
+    def reason(self) -> str | None:
+        """Why it stands where it stands, as far as that is the row's own."""
+        if self.aside and self.state is State.PENDING:
+            return ASIDE.get(self.aside, f"kept aside: {self.aside}")
+        return describe(self.code).title if self.code is not None else None
 
     def as_json(self) -> dict[str, object]:
         """The public shape of `rows list --json`."""
@@ -60,7 +73,7 @@ class Row:
             "tries": self.tries,
             "attempts": self.attempts,
             "code": self.code,
-            "reason": describe(self.code).title if self.code is not None else None,
+            "reason": self.reason,
             "next_attempt_at": self.next_attempt_at.isoformat() if self.next_attempt_at else None,
             "moved_at": self.moved_at.isoformat(),
         }
@@ -113,11 +126,17 @@ class Timeline:
 
 
 async def listing(
-    db: Executor, campaign: str, state: State | None, code: int | None, after: int, most: int
+    db: Executor,
+    campaign: str,
+    state: State | None,
+    code: int | None,
+    after: int,
+    most: int,
+    aside: str | None = None,
 ) -> list[Row]:
-    """At most `most` rows after id `after`, in order of id."""
+    """At most `most` rows after id `after`, in order of id. `aside`: only those kept aside for it, such as twins."""
     letter = state.value.encode() if state else None
-    return [_row(record) for record in await db.fetch(LISTING, campaign, letter, code, after, most)]
+    return [_row(record) for record in await db.fetch(LISTING, campaign, letter, code, after, most, aside)]
 
 
 async def timeline(db: Executor, id_: int) -> Timeline | None:
