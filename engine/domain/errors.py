@@ -103,6 +103,8 @@ MEANINGS: Mapping[int, Meaning] = {
         "Rate limit of the number hit",
         "The engine slows down by itself. If it stays, lower the rate or ask Meta for more throughput.",
     ),
+    # An answer 429 whose own code is not known, or that has none, goes by this one.
+    429: Meaning(Scope.NUMBER_THROUGHPUT, "Too many requests", "The engine slows down by itself."),
     80007: Meaning(Scope.ACCOUNT_THROUGHPUT, "Rate limit of the account hit", "It passes; wait."),
     4: Meaning(
         Scope.ACCOUNT_THROUGHPUT, "The app reached its call limit", "It passes within the hour; wait."

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from engine.domain.content import Button, Content, Media, Variable
 
-_TOKEN = re.compile(r"tg1:([a-z0-9]{1,32}):([1-9]\d{0,18}):([1-9]\d{0,8})")
+_TOKEN = re.compile(r"tg1:([a-z0-9]{1,32}):([1-9]\d{0,18}):([1-9]\d{0,8})", re.ASCII)
+_LARGEST_ROW = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,9 @@ class Token:
 def parse_token(text: object) -> Token | None:
     """Our token back from a status, or None when the text is not one of ours (a client's own, say)."""
     match = _TOKEN.fullmatch(text) if isinstance(text, str) else None
-    return Token(match[1], int(match[2]), int(match[3])) if match else None
+    if match is None or int(match[2]) > _LARGEST_ROW:  # no row of ours, and no number that a database takes
+        return None
+    return Token(match[1], int(match[2]), int(match[3]))
 
 
 @dataclass(frozen=True, slots=True)

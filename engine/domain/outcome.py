@@ -99,11 +99,14 @@ def after(answer: Answer, *, attempts: int, max_attempts: int, now: datetime, ch
 def _after_refusal(answer: Refused, attempts: int, max_attempts: int, now: datetime, chance: float) -> Next:
     scope, code = answer.meaning.scope, answer.code
     if scope in THROTTLES:
-        wait = answer.retry_after if answer.retry_after is not None else _throttle_wait(answer.meaning)
+        wait = _throttle_wait(answer.meaning)
+        if answer.retry_after is not None:  # 0, or a date that our clock has passed, would be no silence at all
+            wait = max(answer.retry_after, THROTTLE_WAIT)
         # Spread over a second beyond the silence, so that the rows refused together do not return together.
         return Next("refused", State.PENDING, at=now + _seconds(wait + chance), code=code, wait=wait)
     if scope in STOPS:
-        return Next("refused", State.PENDING, at=now + _seconds(chance), code=code, hold=hold_reason(answer))
+        later = now + _seconds(1.0 + chance)
+        return Next("refused", State.PENDING, at=later, code=code, hold=hold_reason(answer))
     spent = attempts + 1
     if scope in (Scope.PAIR, Scope.TRANSIENT) and spent < max_attempts:
         wait = pair_wait(attempts, chance) if scope is Scope.PAIR else full_jitter(spent, chance)

@@ -42,10 +42,6 @@ class Turns:
         if rows:
             self.served[campaign_id] = self.claims
 
-    def keep(self, campaign_ids: set[int]) -> None:
-        """Forget the campaigns that are over."""
-        self.served = {c: turn for c, turn in self.served.items() if c in campaign_ids}
-
 
 def _deadline_rank(deadline: datetime | None, now: datetime) -> tuple[int, float]:
     """Deadlines that can still be met come first, nearest first; then none; then those that have passed."""
