@@ -14,7 +14,7 @@ from engine.author import author
 from engine.clients.transport import open_transport
 from engine.clients.whatsapp import WhatsApp
 from engine.commands import Commands
-from engine.config import Config, ConfigError, RunOptions
+from engine.config import Address, Config, ConfigError, RunOptions
 from engine.database import open_database
 from engine.delivery.applier import Applier
 from engine.delivery.group import GroupStore
@@ -22,6 +22,7 @@ from engine.delivery.receiver import Receiver
 from engine.domain.pacing import in_flight_bound
 from engine.node import Engine
 from engine.observe.log import logging_to
+from engine.observe.prometheus import metrics_app
 from engine.pause_file import PauseFiles
 from engine.postgres import desired, webhooks
 from engine.postgres.pool import Pool
@@ -64,6 +65,8 @@ async def open_engine(config: Config, options: RunOptions, origin: str) -> Async
         engine = Engine(config, options, db, WhatsApp(transport, config.api_url), commands, author())
         if not options.no_webhook:
             await _open_delivery(up, config, db, engine)
+        if config.metrics_listen is not None:
+            await _open_metrics(up, config.metrics_listen, engine)
         yield engine
 
 
@@ -80,13 +83,23 @@ async def _open_delivery(up: AsyncExitStack, config: Config, db: Pool, engine: E
     store = await up.enter_async_context(GroupStore(partial(webhooks.store, db), arrived))
     secrets = [secret.get_secret_value().encode() for secret in config.app_secret]
     verify = config.verify_token.get_secret_value() if config.verify_token else ""
-    app = App(engine.ready, {"/webhook": Receiver(store, secrets, verify)})
+    receiver = Receiver(store, secrets, verify)
+    app = App(engine.ready, {"/webhook": receiver})
     listening = up.enter_context(bind(config.listen.host, config.listen.port))
     server = await up.enter_async_context(serve(app, [listening]))
-    engine.delays = applier.counts.delays
+    engine.delays, engine.webhooks = applier.counts.delays, applier.counts
+    engine.webhook_answers = receiver.answers
     for task in (applier.task, store.task, server):
         if task is not None:
             engine.watch(task)
+
+
+async def _open_metrics(up: AsyncExitStack, where: Address, engine: Engine) -> None:
+    listening = up.enter_context(bind(where.host, where.port, "TIDEGATE_METRICS_LISTEN"))
+    app = App(engine.ready, {"/metrics": metrics_app(engine)})
+    engine.watch(await up.enter_async_context(serve(app, [listening])))
+    host, port, *_ = listening.getsockname()
+    log.info("metrics are served", url=f"http://{Address(host, port)}/metrics")
 
 
 async def run_engine(

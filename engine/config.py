@@ -27,6 +27,7 @@ from pydantic_settings import (
 )
 
 from engine.domain.duration import parse_duration
+from engine.domain.thresholds import DEFAULTS, Thresholds, thresholds
 
 FILE = Path("tidegate.toml")
 """Read from the working directory unless another one is named."""
@@ -78,6 +79,10 @@ def _address(value: object) -> Address:
     return Address(match[1] or match[2], int(match[3]))
 
 
+def _address_or_off(value: object) -> Address | None:
+    return None if value is None or str(value).strip().lower() == "off" else _address(value)
+
+
 def _http_url(value: object) -> str:
     text = str(value).strip().rstrip("/")
     try:
@@ -126,6 +131,7 @@ def _default_node() -> str:
 
 _Duration = BeforeValidator(parse_duration)
 _Address = Annotated[Address, NoDecode, BeforeValidator(_address)]
+_AddressOrOff = Annotated[Address | None, NoDecode, BeforeValidator(_address_or_off)]
 _Url = Annotated[str, BeforeValidator(_http_url)]
 
 
@@ -145,7 +151,10 @@ class Config(BaseSettings):
     listen: _Address = Address("127.0.0.1", 8080)
     advertise: _Url | None = None
     """How other nodes reach this one's gateway."""
-    metrics_listen: _Address = Address("127.0.0.1", 9464)
+    metrics_listen: _AddressOrOff = Address("127.0.0.1", 9464)
+    """None, written `off`: no metrics are served."""
+    alerts: Annotated[Thresholds, NoDecode, BeforeValidator(thresholds)] = DEFAULTS
+    """From when on a person is told; in tidegate.toml a table, elsewhere `silence=5m, failed_share=5%`."""
     app_secret: Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_secrets)] = ()
     """Each app signs its webhooks with its own: any of these makes a signature valid."""
     verify_token: SecretStr | None = None

@@ -56,6 +56,7 @@ def run_demo(no_ui: bool, open_console: OpenConsole | None) -> int:
             api_url=f"{api_url}/v25.0",
             data_dir=directory,
             listen=Address("127.0.0.1", port),
+            metrics_listen=Address("127.0.0.1", 0),  # a demo must start whatever else runs here
             app_secret=(SecretStr(secret),),
             node="demo",
         )

@@ -7,7 +7,7 @@ receiver ─► inbox ─► applier                        jobs                
 import asyncio
 import random
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,13 +24,14 @@ from engine.control.follower import Follower
 from engine.control.reconcile import Limits
 from engine.credentials import CredentialError, Credentials
 from engine.domain.act import Act
-from engine.domain.alert_rules import conditions
+from engine.domain.errors import Scope, describe
 from engine.domain.outcome import Next
 from engine.domain.snapshot import Snapshot
 from engine.judge import Judge
 from engine.observe.alerts import Alerts
 from engine.observe.figures import DatabaseFigures
 from engine.observe.metrics import NodeFigures, of_samples
+from engine.observe.prometheus import WebhookCounts
 from engine.postgres.desired import Desired
 from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.pool import Pool
@@ -42,9 +43,12 @@ from engine.sending.pipeline import Pipeline, Shared
 from engine.sending.work import Result
 from engine.sending.writer import Writer
 from engine.views import Viewer
+from engine.watch import Watch
 
 PUBLISH = 0.5
 """Seconds between snapshots; an act publishes at once."""
+
+THROUGHPUT = (Scope.NUMBER_THROUGHPUT, Scope.ACCOUNT_THROUGHPUT)
 
 log = structlog.get_logger()
 
@@ -71,9 +75,10 @@ class Engine:
         self.db = db
         self._drain_asked = asyncio.Event()
         self._seq = 0
+        self._late_s = 0.0
         self._credentials = Credentials()
         self.figures = NodeFigures()
-        self.database = DatabaseFigures(db)
+        self.database = DatabaseFigures(db, config.alerts)
         self.follower = Follower(db, self._follow)
         self.clock = DatabaseClock()
         self.marker = Marker(db, self.figures)
@@ -101,7 +106,8 @@ class Engine:
         )
         node = Node(config.node, config.lease, config.advertise)
         self.ownership = Ownership(shared, node, lambda: self.follower.desired.numbers, db)
-        self._alerts = Alerts()
+        self._alerts = Alerts(config.alerts)
+        self._watch = Watch(self.figures, self.database)
         self._viewer = Viewer(config.node, author, self.figures, self.database)
         self.desk = ActDesk(
             Hands(
@@ -118,6 +124,10 @@ class Engine:
         self.commands = commands
         self.delays: deque[float] = deque(maxlen=0)
         """The latest delays from sent to delivered, in seconds; the applier's."""
+        self.webhooks: WebhookCounts | None = None
+        """What the applier has counted; None without one."""
+        self.webhook_answers: Mapping[int, int] = {}
+        """Webhook requests by HTTP status; the receiver's."""
         self._watched: list[asyncio.Task[None]] = []
         self._also: list[Coroutine[Any, Any, None]] = []
 
@@ -227,7 +237,11 @@ class Engine:
 
     def _written(self, batch: Sequence[tuple[Result, Next]]) -> None:
         pipelines = {p.permission: p for p in self.ownership.pipelines()}
-        for result, _ in batch:
+        at = asyncio.get_running_loop().time()
+        for result, decided in batch:
+            figures = self.figures.number(result.work.permission.number_id)
+            throttled = decided.code is not None and describe(decided.code).scope in THROUGHPUT
+            figures.stored(at, decided.outcome, decided.code, throttled=throttled)
             pipeline = pipelines.get(result.work.permission)
             if pipeline is not None:
                 pipeline.settled(result.work)
@@ -250,9 +264,13 @@ class Engine:
     # What is seen
 
     async def _publish_for_ever(self) -> None:
+        time = asyncio.get_running_loop().time
         while True:
             self._publish()
+            due = time() + PUBLISH
             await asyncio.sleep(PUBLISH)
+            self._late_s = max(0.0, time() - due)
+            self.figures.loop_lag.add(time(), self._late_s)
 
     def _publish(self) -> None:
         self._seq += 1
@@ -265,14 +283,25 @@ class Engine:
             draining=self.why_draining is not None,
             read_only=self.options.read_only,
         )
+        whole = self._watch.complete(bare, self.follower.desired)
         self.latest = replace(
-            bare,
+            whole,
+            loop_lag_s=self._late_s,
+            results_backlog=self.writer.backlog,
             sent_to_delivered=of_samples(self.delays),
-            alerts=self._alerts.see(conditions(bare), now()),
+            alerts=self._alerts.judge(whole, now()),
             acts=tuple(self.desk.acts),
             events=tuple(self.desk.events),
             reconcile=dict(self.desk.reconciles),
         )
+
+    def number_names(self) -> Mapping[int, str]:
+        """Meta's number id by number_id."""
+        return {key: number.id for key, number in self.follower.desired.numbers.items()}
+
+    def campaign_names(self) -> Mapping[int, str]:
+        """Name by campaign_id."""
+        return {key: campaign.name for key, campaign in self.follower.desired.campaigns.items()}
 
     def pipelines(self) -> list[Pipeline]:
         """Of the numbers that this node owns."""

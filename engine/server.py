@@ -77,13 +77,14 @@ async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @contextmanager
-def bind(host: str, port: int) -> Iterator[socket.socket]:
+def bind(host: str, port: int, setting: str = "TIDEGATE_LISTEN") -> Iterator[socket.socket]:
     """A listening socket on `host` (a name or an address) and `port` (0: any free one), closed on leaving.
+    `setting`: what to change when it cannot be had.
 
     Raises AddressInUseError or ListenError.
     """
     if not 0 <= port <= 65535:  # getaddrinfo would take it modulo 65536
-        raise ListenError(f"TIDEGATE_LISTEN names port {port}; ports end at 65535.")
+        raise ListenError(f"{setting} names port {port}; ports end at 65535.")
     where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -92,7 +93,7 @@ def bind(host: str, port: int) -> Iterator[socket.socket]:
         listening = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError, OverflowError) as error:
         raise ListenError(
-            f"TIDEGATE_LISTEN names {where}, which is no address of this machine ({error})."
+            f"{setting} names {where}, which is no address of this machine ({error})."
         ) from None
     with listening:
         try:
@@ -100,7 +101,7 @@ def bind(host: str, port: int) -> Iterator[socket.socket]:
             listening.bind(address)
             listening.listen(BACKLOG)
         except OSError as error:
-            raise _refused(where, error) from None
+            raise _refused(where, error, setting) from None
         listening.setblocking(False)
         yield listening
 
@@ -189,18 +190,14 @@ class _Patient(HttpToolsProtocol):
             self._limit = None
 
 
-def _refused(where: str, error: OSError) -> ListenError:
+def _refused(where: str, error: OSError, setting: str) -> ListenError:
     match error.errno:
         case errno.EADDRINUSE:
             return AddressInUseError(
-                f"Another program listens on {where}: stop it, or set TIDEGATE_LISTEN to a free address."
+                f"Another program listens on {where}: stop it, or set {setting} to a free address."
             )
         case errno.EACCES:
-            return ListenError(
-                f"Listening on {where} is not permitted: set TIDEGATE_LISTEN to a port above 1023."
-            )
+            return ListenError(f"Listening on {where} is not permitted: set {setting} to a port above 1023.")
         case errno.EADDRNOTAVAIL:
-            return ListenError(f"TIDEGATE_LISTEN names {where}, which is no address of this machine.")
-    return ListenError(
-        f"Listening on {where} failed ({error.strerror}): set TIDEGATE_LISTEN to another address."
-    )
+            return ListenError(f"{setting} names {where}, which is no address of this machine.")
+    return ListenError(f"Listening on {where} failed ({error.strerror}): set {setting} to another address.")

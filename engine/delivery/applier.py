@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -14,6 +15,7 @@ import structlog
 from engine.delivery.hold import hold
 from engine.domain.evidence import fold
 from engine.domain.receipts import Parsed, Receipt, UnparsableError, parse
+from engine.observe.metrics import JOURNEY, Histogram
 from engine.postgres import statuses, unmatched, webhooks
 from engine.postgres.faults import DATABASE_FAULTS, VALUE_FAULTS
 from engine.postgres.pool import Executor, Pool
@@ -60,6 +62,10 @@ class Counts:
     """Age in seconds of the oldest body that is stored and not applied; by the last look."""
     delays: deque[float] = field(default_factory=lambda: deque(maxlen=DELAYS))
     """The latest delays from sent to delivered, in seconds."""
+    delay: Histogram = field(default_factory=partial(Histogram, JOURNEY))
+    """All of these delays."""
+    batch_time: Histogram = field(default_factory=Histogram)
+    """What taking and applying a batch took."""
 
 
 class Applier:
@@ -102,6 +108,8 @@ class Applier:
     async def apply_batch(self) -> int:
         """Apply one batch; how many bodies it held. Raises what the database raises; nothing is then applied."""
         self._in_hand = []
+        time = asyncio.get_running_loop().time
+        started = time()
         async with self._pool.acquire() as connection, connection.transaction():
             stored = await webhooks.take(connection, 1 if self._one_by_one else MOST_BODIES, MOST_BYTES)
             self._in_hand = [body.id for body in stored]
@@ -109,6 +117,8 @@ class Applier:
             applied, kept = await self._apply(connection, read)
         self._in_hand = []
         self._one_by_one = max(0, self._one_by_one - len(stored)) if stored else 0
+        if stored:
+            self.counts.batch_time.add(time(), time() - started)
         self._count([parsed for _, parsed in read])
         self.counts.kept += kept
         self._settle(applied)
@@ -214,6 +224,9 @@ class Applier:
         self.counts.statuses.update(applied.kinds)
         self.counts.foreign += applied.foreign
         self.counts.delays.extend(applied.delays)
+        now = asyncio.get_running_loop().time()
+        for delay in applied.delays:
+            self.counts.delay.add(now, delay)
         if applied.moves:
             self._on_applied(applied.moves)
 

@@ -63,6 +63,16 @@ class NumberView:
     campaigns: tuple[str, ...] = ()
     accepted_series: tuple[float, ...] = ()
     """Accepted per second, last 60 s, newest last."""
+    throttled_share: float | None = None
+    """Throughput refusals / tries, last 60 s."""
+    granted: float | None = None
+    """Accepted messages per second, mean of the last 60 s: while throttled, what the provider really grants."""
+    silence_s: float | None = None
+    """Seconds for which accepted messages have waited for any status; None while statuses arrive."""
+    unknown_growth: int = 0
+    """Rows that became unknown, net, within the last ten minutes."""
+    lease_lost_s: float | None = None
+    """Seconds since this node lost the number's lease; None: never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +96,35 @@ class CampaignView:
     started_at: datetime | None
     finished_at: datetime | None
     deadline: datetime | None
+    try_budget: int = 0
+    """Tries after which it is held; 0: not known."""
+    idle_s: float = 0.0
+    """Seconds since a row was settled, while it runs and rows are due; else 0."""
+    delivered_share: float | None = None
+    """Delivered or read, of a sample of its sends older than 15 min; None without enough of them."""
+    delivered_norm: float | None = None
+    """The best such share that this campaign has shown, or the one assumed until then."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldView:
+    """A stop that needs a person: of a number, account, credential, template or country."""
+
+    scope: str
+    key: str
+    """Meta's number id; the account; the token's reference; account/name/language; account/country."""
+    code: int | None
+    reason: str | None
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class OldTransaction:
+    """Whoever holds a snapshot of our database open for longest."""
+
+    pid: int
+    age_s: float
+    application: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +165,8 @@ class AlertView:
     active: bool
     """False: recovered, shown until acknowledged."""
     acknowledged: bool
+    runbook: str = ""
+    """Path of the page that says what to do, below the repository's root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,3 +259,7 @@ class Snapshot:
     memory_mb: float = 0.0
     reconcile: Mapping[str, ReconcilePreview] = field(default_factory=dict)
     """Answers to reconcile acts, by act id."""
+    holds: tuple[HoldView, ...] = ()
+    oldest_transaction: OldTransaction | None = None
+    results_backlog: int = 0
+    """Answers in memory that are not in the database yet."""

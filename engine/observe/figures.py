@@ -1,12 +1,15 @@
 """Figures that only the database knows, polled by the engine for everybody who looks."""
 
 import asyncio
-from collections import deque
+from datetime import datetime
 
 import structlog
 
 from engine.domain.recipient import State
+from engine.domain.snapshot import OldTransaction
+from engine.domain.thresholds import DEFAULTS, Thresholds
 from engine.observe.metrics import Histogram
+from engine.observe.outcomes import Delivered, Growth, Progress
 from engine.postgres import books, figures, webhooks
 from engine.postgres.books import Tallies
 from engine.postgres.faults import DATABASE_FAULTS
@@ -16,12 +19,11 @@ from engine.postgres.webhooks import Backlog
 
 BOOKS_EVERY = 1.0
 IN_FLIGHT_EVERY = 5
+DELIVERED_EVERY = 30
 """Rounds of BOOKS_EVERY."""
 
 SLOW = 0.25
 """Seconds that the books may take before the database is called slow."""
-
-PACE_SECONDS = 60.0
 
 log = structlog.get_logger()
 
@@ -29,7 +31,7 @@ log = structlog.get_logger()
 class DatabaseFigures:
     """The newest answers; what is not known yet is empty."""
 
-    def __init__(self, db: Pool) -> None:
+    def __init__(self, db: Pool, thresholds: Thresholds = DEFAULTS) -> None:
         self.planned: dict[int, int] = {}
         self.counts: dict[int, dict[State, int]] = {}
         self.tallies: dict[int, Tallies] = {}
@@ -37,16 +39,25 @@ class DatabaseFigures:
         self.inbox = Backlog(0, 0.0)
         self.database = "ok"
         self.round_trip = Histogram()
+        self.last_statuses: dict[str, datetime] = {}
+        """By Meta's number id."""
+        self.oldest_transaction: OldTransaction | None = None
+        self.progress = Progress()
+        self.unknown_growth = Growth()
+        self.delivered = Delivered(thresholds.delivered_norm_share)
         self._db = db
-        self._settled: dict[int, deque[tuple[float, int]]] = {}
+        self._delivered_after = thresholds.delivered_after_s
+        self._due: set[int] = set()
+
+    @property
+    def pool(self) -> tuple[int, int, int]:
+        """Connections to the database: in use, idle, at most."""
+        size, idle = self._db.get_size(), self._db.get_idle_size()
+        return size - idle, idle, self._db.get_max_size()
 
     def pace(self, campaign_id: int) -> float | None:
         """Rows a second that left the open work of a campaign during the last minute; None when not known."""
-        history = self._settled.get(campaign_id)
-        if not history or history[-1][0] - history[0][0] < 2.0:
-            return None
-        (first, before), (last, after) = history[0], history[-1]
-        return (after - before) / (last - first)
+        return self.progress.pace(campaign_id)
 
     async def run(self) -> None:
         """Ask for ever."""
@@ -58,11 +69,14 @@ class DatabaseFigures:
                 await self._read_books()
                 self.inbox = await webhooks.backlog(self._db)
                 took = time() - started
+                self.last_statuses = await figures.last_statuses(self._db)
                 if beat % IN_FLIGHT_EVERY == 0:
-                    self.in_flight = await figures.in_flight(self._db)
+                    await self._read_rows(time())
+                if beat % DELIVERED_EVERY == 0:
+                    self.delivered.see(await figures.delivered(self._db, self._delivered_after))
                 self.round_trip.add(time(), took)
                 self.database = "slow" if took > SLOW else "ok"
-                self._remember(started)
+                self.progress.see(started, self.counts, self._due)
                 beat += 1
             except DATABASE_FAULTS:
                 self.database = "away"
@@ -75,10 +89,8 @@ class DatabaseFigures:
             self.counts = await books.balances(db)
             self.tallies = await books.tallies(db)
 
-    def _remember(self, now: float) -> None:
-        for campaign_id, counts in self.counts.items():
-            waiting = sum(counts[state] for state in (State.PENDING, State.CLAIMED, State.SENDING))
-            history = self._settled.setdefault(campaign_id, deque())
-            history.append((now, sum(counts.values()) - waiting))
-            while history and history[0][0] < now - PACE_SECONDS:
-                history.popleft()
+    async def _read_rows(self, now: float) -> None:
+        self.in_flight = await figures.in_flight(self._db)
+        self.unknown_growth.see(now, {number: rows.unknown for number, rows in self.in_flight.items()})
+        self._due = await figures.due(self._db)
+        self.oldest_transaction = await figures.oldest_transaction(self._db)

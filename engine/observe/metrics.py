@@ -4,8 +4,11 @@ Times are seconds of the engine's loop. All of it belongs to the engine's thread
 """
 
 import math
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from engine.domain.snapshot import SERIES_SECONDS, Percentiles
 
@@ -51,10 +54,26 @@ class Ring:
         self._second = second
 
 
-class Histogram:
-    """A duration's distribution over the last minute, in buckets of 9 % width (so percentiles are within 9 %)."""
+QUICK = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Bounds in seconds for what a database or a loop takes."""
 
-    def __init__(self) -> None:
+NETWORK = (0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
+"""For requests to the provider, and for waits of a row; 20 s is the request deadline."""
+
+JOURNEY = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0, 21600.0, 86400.0)
+"""For a message on its way to a phone."""
+
+
+class Histogram:
+    """A duration's distribution: of the last minute, in buckets of 9 % width (so percentiles are within 9 %), and
+    since the start, counted between `bounds` (seconds, ascending) for whoever scrapes."""
+
+    def __init__(self, bounds: tuple[float, ...] = QUICK) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        """Samples since the start in (bound before, bound]; the last place is for what lies beyond all."""
+        self.total_s = 0.0
+        """Sum of all samples since the start."""
         self._slices = [[0] * _BUCKETS for _ in range(_SLICES)]
         self._at = 0
 
@@ -63,6 +82,8 @@ class Histogram:
         self._turn(now)
         bucket = int(math.log2(max(seconds, _SMALLEST) / _SMALLEST) * _PER_OCTAVE)
         self._slices[self._at % _SLICES][min(bucket, _BUCKETS - 1)] += 1
+        self.counts[bisect_left(self.bounds, seconds)] += 1
+        self.total_s += seconds
 
     def percentiles(self, now: float) -> Percentiles | None:
         """p50, p95, p99 of the last minute; None without a sample."""
@@ -125,6 +146,12 @@ class CodeCounts:
         return {code: tuple(slot.get(code, 0) for slot in slots) for code in codes}
 
 
+MOST_CODES = 50
+"""Codes that one number is counted by; any more are counted as OTHER_CODE: the provider must not fill our memory."""
+
+OTHER_CODE = -999
+
+
 @dataclass(slots=True)
 class NumberFigures:
     """What one number did."""
@@ -132,12 +159,31 @@ class NumberFigures:
     accepted: Ring = field(default_factory=Ring)
     tries: Ring = field(default_factory=Ring)
     refused: Ring = field(default_factory=Ring)
-    token_wait: Histogram = field(default_factory=Histogram)
-    latency: Histogram = field(default_factory=Histogram)
+    token_wait: Histogram = field(default_factory=partial(Histogram, NETWORK))
+    latency: Histogram = field(default_factory=partial(Histogram, NETWORK))
     codes: CodeCounts = field(default_factory=CodeCounts)
     last_accepted: float | None = None
     waits: dict[str, float] = field(default_factory=dict)
     """Seconds that the pacer spent waiting for each thing since the last look; halved at each look."""
+    results: Counter[tuple[str, int | None]] = field(default_factory=Counter)
+    """Stored results since the start, by outcome and code."""
+    throttled: Ring = field(default_factory=Ring)
+    """Refusals for throughput."""
+    leases_lost: int = 0
+    lease_lost_at: float | None = None
+
+    def stored(self, now: float, outcome: str, code: int | None, *, throttled: bool) -> None:
+        """A result is in the database."""
+        if code is not None and (outcome, code) not in self.results and len(self.results) >= MOST_CODES:
+            code = OTHER_CODE
+        self.results[outcome, code] += 1
+        if throttled:
+            self.throttled.add(now)
+
+    def lose_lease(self, now: float) -> None:
+        """The lease could not be kept."""
+        self.leases_lost += 1
+        self.lease_lost_at = now
 
     def waited(self, reason: str, seconds: float) -> None:
         """The pacer waited for this."""
@@ -158,6 +204,8 @@ class NodeFigures:
     numbers: dict[int, NumberFigures] = field(default_factory=dict)
     claim_time: Histogram = field(default_factory=Histogram)
     commit_time: Histogram = field(default_factory=Histogram)
+    loop_lag: Histogram = field(default_factory=Histogram)
+    """How late the loop wakes whoever waits for a moment."""
 
     def number(self, number_id: int) -> NumberFigures:
         """The figures of one number; they outlive its ownership."""

@@ -181,6 +181,7 @@ class Ownership:
         for number_id, owned in list(self.owned.items()):
             if now >= owned.pipeline.lease_until:
                 log.warning("lease lost", number=owned.pipeline.number.id)
+                self._shared.figures.number(number_id).lose_lease(asyncio.get_running_loop().time())
                 await self._give_up(number_id)
 
     async def _drop_removed(self) -> None:

@@ -1,0 +1,79 @@
+"""Completes a snapshot with what must be judged over time: throttling, silence, growth, idleness, stops.
+
+The viewer shows how things stand; here is how they change. Belongs to the engine's thread.
+"""
+
+import asyncio
+from dataclasses import replace
+
+from engine.domain.errors import Scope
+from engine.domain.snapshot import CampaignView, HoldView, NumberView, Snapshot
+from engine.observe.figures import DatabaseFigures
+from engine.observe.metrics import NodeFigures
+from engine.observe.silence import Silence
+from engine.postgres.desired import Campaign, Desired, Number
+
+MINUTE = 60
+"""Seconds over which throttling is judged."""
+
+
+class Watch:
+    """Remembers what it must between two snapshots."""
+
+    def __init__(self, figures: NodeFigures, database: DatabaseFigures) -> None:
+        self._figures = figures
+        self._database = database
+        self._silences: dict[int, Silence] = {}
+
+    def complete(self, snapshot: Snapshot, desired: Desired) -> Snapshot:
+        """The same snapshot with everything that the alert rules look at."""
+        numbers = {n.id: n for n in desired.numbers.values()}
+        campaigns = {c.name: c for c in desired.campaigns.values()}
+        at = asyncio.get_running_loop().time()
+        return replace(
+            snapshot,
+            numbers=tuple(self._number(view, numbers[view.id], at) for view in snapshot.numbers),
+            campaigns=tuple(self._campaign(view, campaigns[view.name], at) for view in snapshot.campaigns),
+            holds=_holds(desired),
+            oldest_transaction=self._database.oldest_transaction,
+        )
+
+    def _number(self, view: NumberView, number: Number, at: float) -> NumberView:
+        figures = self._figures.number(number.number_id)
+        tries = sum(figures.tries.last(at, MINUTE))
+        silence = self._silences.setdefault(number.number_id, Silence())
+        heard = self._database.last_statuses.get(number.id)
+        return replace(
+            view,
+            throttled_share=sum(figures.throttled.last(at, MINUTE)) / tries if tries else None,
+            granted=figures.accepted.mean(at, MINUTE) if tries else None,
+            silence_s=silence.look(at, heard, figures.results["accepted", None]),
+            unknown_growth=self._database.unknown_growth.of(number.number_id),
+            lease_lost_s=None if figures.lease_lost_at is None else at - figures.lease_lost_at,
+        )
+
+    def _campaign(self, view: CampaignView, campaign: Campaign, at: float) -> CampaignView:
+        key = campaign.campaign_id
+        delivered = self._database.delivered
+        return replace(
+            view,
+            try_budget=campaign.try_budget if campaign.try_budget is not None else 3 * view.planned,
+            idle_s=self._database.progress.idle(at, key) if view.state == "running" else 0.0,
+            delivered_share=delivered.share(key),
+            delivered_norm=delivered.norm(key),
+        )
+
+
+def _holds(desired: Desired) -> tuple[HoldView, ...]:
+    """Breakers that need a person, and numbers that the engine itself paused."""
+    held = [
+        HoldView(b.scope.value, b.key, b.code, b.reason, b.tripped_at)
+        for b in desired.breakers
+        if b.state == "held"
+    ]
+    held += [
+        HoldView(Scope.NUMBER.value, n.id, None, n.pause_reason, None)
+        for n in desired.numbers.values()
+        if n.paused and n.paused_by == "auto"
+    ]
+    return tuple({(h.scope, h.key): h for h in held}.values())
