@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from tests.bench import imports, receiving, results, sends, statements
+from tests.bench import imports, receiving, results, screen, sends, statements
 from tests.bench.results import Section
 from tests.bench.world import World, open_world
 
@@ -16,6 +16,7 @@ SECTIONS: dict[str, Callable[[World], Awaitable[Section]]] = {
     "statements": statements.measure,
     "import": imports.measure,
     "receiver": receiving.measure,
+    "console": screen.measure,
 }
 
 

@@ -9,44 +9,34 @@ import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pyte
+KEPT = 100_000
+"""Characters of what was drawn last: more than a whole screen."""
 
 
 class Terminal:
-    """The far end of a pty. What arrives is counted and dropped, unless somebody watches the picture."""
+    """The far end of a pty. What arrives is counted; of its text only the newest is kept."""
 
-    def __init__(self, master: int, slave: int, columns: int, rows: int) -> None:
+    def __init__(self, master: int, slave: int) -> None:
         self.slave = slave
         self.received = 0
-        self.last = ""
-        """The newest of what arrived, for an error."""
         self._master = master
-        self._picture: tuple[pyte.Screen, pyte.ByteStream] | None = None
-        self._size = columns, rows
+        self._newest = ""
         self._moved = asyncio.Event()
 
-    def press(self, keys: str) -> None:
-        """Type."""
-        os.write(self._master, keys.encode())
+    @property
+    def last(self) -> str:
+        """The newest of what arrived, for an error."""
+        return self._newest[-2000:]
 
-    def watch(self) -> None:
-        """From now on keep the picture; costs the reader some CPU, so not while something is measured."""
-        screen = pyte.Screen(*self._size)
-        self._picture = screen, pyte.ByteStream(screen)
-
-    async def until(self, text: str, shown: bool, within_s: float = 5.0) -> None:
-        """Wait until the picture shows (or no longer shows) `text`; TimeoutError."""
-        assert self._picture is not None
-        screen = self._picture[0]
+    async def press(self, key: str, shows: str, within_s: float = 5.0) -> None:
+        """Type, and return when `shows` was drawn since; TimeoutError. No picture is kept, which would cost more
+        time than what is measured: so `shows` must be drawn in one piece, and not before."""
+        self._newest = ""
+        os.write(self._master, key.encode())
         async with asyncio.timeout(within_s):
-            while any(text in line for line in screen.display) != shown:
+            while shows not in self._newest:
                 self._moved.clear()
                 await self._moved.wait()
-
-    def picture(self) -> str:
-        """What is on the watched screen."""
-        assert self._picture is not None
-        return "\n".join(self._picture[0].display)
 
     def read(self) -> None:
         """Take what the program has drawn."""
@@ -56,10 +46,8 @@ class Terminal:
             asyncio.get_running_loop().remove_reader(self._master)
             return
         self.received += len(data)
-        self.last = (self.last + data.decode("utf-8", "replace"))[-2000:]
-        if self._picture is not None:
-            self._picture[1].feed(data)
-            self._moved.set()
+        self._newest = (self._newest + data.decode("utf-8", "replace"))[-KEPT:]
+        self._moved.set()
 
 
 @contextmanager
@@ -67,7 +55,7 @@ def open_terminal(columns: int, rows: int) -> Iterator[Terminal]:
     """A terminal, read by the running loop until the end."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    terminal = Terminal(master, slave, columns, rows)
+    terminal = Terminal(master, slave)
     loop = asyncio.get_running_loop()
     loop.add_reader(master, terminal.read)
     try:
