@@ -1,10 +1,12 @@
 """tidegate campaign …"""
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from engine.cli.campaign_file import content_of_file, read_campaign_file
 from engine.cli.root import new_group
 from engine.cli.session import Json, Name, act, database, print_json, print_table, settings
 from engine.cli.values import columns, moment, seconds, share
@@ -60,6 +62,16 @@ def create(
             "--max-failed", metavar="SHARE", parser=share, help="More failures: a run ends with code 3."
         ),
     ] = "100%",
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            callback=read_campaign_file,
+            is_eager=True,
+            help="A TOML file with any of these, and header, body and buttons; flags overrule it.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """A new campaign, in state draft: import its audience, then start it.
@@ -68,6 +80,23 @@ def create(
     Example:
       tidegate campaign create reminder --number 106540352242922 --template reminder_v2 \\
           --language pt_BR --body name,date
+      tidegate campaign create ticket --from ticket.toml
+    \b
+    ticket.toml, where a value is a column of the audience or a text for everybody:
+      number = ["106540352242922"]
+      template = "ticket_v1"
+      language = "pt_BR"
+      body = [{ column = "name", name = "first_name" }, { text = "12 March", name = "day" }]
+    \b
+      [header]                          # text, image, video or document
+      type = "document"
+      link = { column = "ticket_url" }  # or id = "…" of an upload
+      filename = "ticket.pdf"
+    \b
+      [[buttons]]                       # url, quick_reply or copy_code
+      type = "url"
+      index = 0
+      column = "code"
     """
     from engine.postgres.campaigns import Draft
 
@@ -77,6 +106,7 @@ def create(
         template=template,
         language=language,
         body=columns(body),
+        content=content_of_file(ctx) if file else None,
         category=category,
         priority=priority,
         deadline=deadline,

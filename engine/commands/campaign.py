@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from engine import clock
 from engine.commands.act import Acts, Done, Refused
+from engine.domain.content import Content, ContentRefused, read_content, write_content
 from engine.domain.duration import format_duration
 from engine.domain.errors import describe
 from engine.domain.recipient import State
@@ -28,6 +29,7 @@ class CampaignCommands(Acts):
 
     async def create_campaign(self, draft: Draft) -> Done:
         """A new campaign in state draft. An `unknown_after` below the floor is raised to it, and said."""
+        draft = replace(draft, content=_content(draft))
         _check(draft)
         warnings = []
         if draft.unknown_after < self._unknown_floor:
@@ -175,6 +177,19 @@ async def _standing(db: Executor, name: str) -> Standing:
 
 def _not_known(name: str) -> Refused:
     return Refused(f"There is no campaign {name}: `tidegate campaign list` shows those that exist.")
+
+
+def _content(draft: Draft) -> Content | None:
+    """What fills the template, checked: the draft's content, whose body the draft's columns overrule."""
+    if draft.content is None:
+        return None
+    content = draft.content
+    if draft.body:
+        content = replace(content, body=Content.of_columns(draft.body).body)
+    try:
+        return read_content(write_content(content))
+    except ContentRefused as refused:
+        raise Refused(f"The campaign's content is not usable: {refused}.") from None
 
 
 def _check(draft: Draft) -> None:
