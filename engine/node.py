@@ -5,11 +5,14 @@ receiver ─► inbox ─► applier                        jobs                
 """
 
 import asyncio
+import os
 import random
+import socket
 from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import structlog
 from pydantic import SecretStr
@@ -24,8 +27,8 @@ from engine.control.follower import Follower
 from engine.control.reconcile import Limits
 from engine.credentials import CredentialError, Credentials
 from engine.domain.act import Act
-from engine.domain.errors import Scope, describe
-from engine.domain.outcome import Next
+from engine.domain.errors import Scope
+from engine.domain.outcome import Next, Refused
 from engine.domain.snapshot import Snapshot
 from engine.judge import Judge
 from engine.observe.alerts import Alerts
@@ -34,6 +37,7 @@ from engine.observe.metrics import NodeFigures, of_samples
 from engine.observe.prometheus import WebhookCounts
 from engine.postgres.desired import Desired
 from engine.postgres.faults import DATABASE_FAULTS
+from engine.postgres.nodes import Identity
 from engine.postgres.pool import Pool
 from engine.postgres.send_log import Stamps
 from engine.sending.database_clock import DatabaseClock
@@ -104,8 +108,10 @@ class Engine:
             probed=self._judge.probed,
             request_deadline=config.request_deadline,
         )
-        node = Node(config.node, config.lease, config.advertise)
-        self.ownership = Ownership(shared, node, lambda: self.follower.desired.numbers, db)
+        self.identity = Identity(uuid4(), config.node, socket.gethostname(), os.getpid(), config.advertise)
+        self.ownership = Ownership(
+            shared, Node(self.identity, config.lease), lambda: self.follower.desired.numbers, db
+        )
         self._alerts = Alerts(config.alerts)
         self._watch = Watch(self.figures, self.database)
         self._viewer = Viewer(config.node, author, self.figures, self.database)
@@ -155,7 +161,7 @@ class Engine:
                 *self._also,
             )
         ]
-        standing += [asyncio.create_task(jobs.run(job)) for job in self._jobs()]
+        standing += [asyncio.create_task(jobs.run(job, self.db, self.identity.id)) for job in self._jobs()]
         inner = [asyncio.create_task(self.marker.run()), asyncio.create_task(self.writer.run())]
         asked = asyncio.create_task(self._drain_asked.wait())
         watched: list[asyncio.Future[Any]] = [
@@ -186,6 +192,7 @@ class Engine:
     def drain(self, reason: str) -> None:
         """Ask for the end: no new request, the open ones finish, results are written. From the loop only."""
         self.why_draining = self.why_draining or reason
+        self.ownership.draining = True
         for pipeline in self.ownership.pipelines():
             pipeline.stopping()
         self._drain_asked.set()
@@ -240,7 +247,8 @@ class Engine:
         at = asyncio.get_running_loop().time()
         for result, decided in batch:
             figures = self.figures.number(result.work.permission.number_id)
-            throttled = decided.code is not None and describe(decided.code).scope in THROUGHPUT
+            answer = result.answer
+            throttled = isinstance(answer, Refused) and answer.meaning.scope in THROUGHPUT
             figures.stored(at, decided.outcome, decided.code, throttled=throttled)
             pipeline = pipelines.get(result.work.permission)
             if pipeline is not None:

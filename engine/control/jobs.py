@@ -1,15 +1,17 @@
-"""Standing jobs: each may run on every node at once and any number of times, in one guarded statement a step."""
+"""Standing jobs: done by one node for all, under a lease of their own. Each may also run twice at once and any number
+of times: what it changes is guarded in the statement that changes it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from uuid import UUID
 
 import structlog
 
 from engine.control import reconcile, stops
 from engine.control.follower import Follower
 from engine.control.reconcile import Limits
-from engine.postgres import books, breakers, campaigns, webhooks
+from engine.postgres import books, breakers, campaigns, expiry, nodes, webhooks
 from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.partitions import ensure_partitions
 from engine.postgres.pool import Pool
@@ -26,6 +28,10 @@ class Job:
     do: Callable[[], Awaitable[object]]
 
 
+TURN = 3.0
+"""A job's lease, in rounds of the job, and at least this many seconds: a dead node's jobs are taken over then."""
+
+
 def standing_jobs(db: Pool, limits: Limits, follower: Follower) -> list[Job]:
     """Fold the books, end what is finished, settle what is not known, follow stops, keep tables in shape."""
     return [
@@ -34,18 +40,21 @@ def standing_jobs(db: Pool, limits: Limits, follower: Follower) -> list[Job]:
         Job("follow stops", 0.5, lambda: stops.follow(db, follower.desired)),
         Job("pass waits", 1.0, lambda: _pass_waits(db)),
         Job("reconcile", 15.0, lambda: reconcile.run(db, limits, dry_run=False)),
+        Job("expire", 1.0, lambda: expiry.expire(db)),
         Job("sweep cancelled", 5.0, lambda: campaigns.sweep_cancelled(db)),
         Job("make partitions", 3600.0, lambda: ensure_partitions(db)),
         Job("trim inbox", 3600.0, lambda: webhooks.trim(db)),
+        Job("forget nodes", 3600.0, lambda: nodes.forget_old(db)),
     ]
 
 
-async def run(job: Job) -> None:
-    """Do it for ever; a database that is away is waited out."""
+async def run(job: Job, db: Pool, node: UUID) -> None:
+    """Do it for ever, when it is this node's turn; a database that is away is waited out."""
     failing = False
     while True:
         try:
-            await job.do()
+            if await nodes.take_job(db, job.name, node, max(TURN, TURN * job.seconds)):
+                await job.do()
             failing = False
         except DATABASE_FAULTS as error:
             if not failing:

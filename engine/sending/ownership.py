@@ -6,24 +6,32 @@ a clean release by its own stamps, after a crash by waiting a window out.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from uuid import UUID, uuid4
+from dataclasses import dataclass
+from uuid import uuid4
 
 import structlog
 
 from engine.clock import boottime
 from engine.domain.lease import Seen, abandoned, deadline, watch
 from engine.domain.pacing import WINDOW
-from engine.postgres import claims, leases
+from engine.domain.spread import share
+from engine.postgres import claims, leases, nodes
 from engine.postgres.claims import Permission
 from engine.postgres.desired import Number
 from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.leases import LeaseRow
+from engine.postgres.nodes import Identity
 from engine.postgres.pool import Pool
 from engine.sending.pipeline import Pipeline, Shared
 
 LOOK = 0.5
 """Seconds between looks at leases that others hold."""
+
+FORGOTTEN = 2.0
+"""Seconds that a number may be free before a node takes it beyond its share."""
+
+KEEP_FOR = 30.0
+"""Seconds without handing over, after a number that was handed over found no taker."""
 
 AFTER_CRASH = WINDOW + 0.05
 """Seconds from taking over a dead owner's number to the first send: its last second has passed by then."""
@@ -41,12 +49,10 @@ class Owned:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Who holds the leases. Two nodes by the same name are two nodes: the id is random."""
+    """Who holds the leases, and how long they last, in seconds."""
 
-    name: str
+    identity: Identity
     lease: float
-    advertise: str | None = None
-    id: UUID = field(default_factory=uuid4)
 
 
 class Ownership:
@@ -68,6 +74,9 @@ class Ownership:
         self._renewed_at = float("-inf")
         self._rescues: set[asyncio.Task[None]] = set()
         self._leaving: list[Pipeline] = []
+        self._free_since: dict[int, float] = {}
+        self._keep_until = 0.0
+        self.draining = False
 
     def pipelines(self) -> list[Pipeline]:
         """Of all owned numbers, and of those given up whose requests are still open."""
@@ -81,9 +90,10 @@ class Ownership:
                 await self._shared.clock.sample(self._db)
                 if boottime() - self._renewed_at >= self._node.lease / 3:
                     await self._renew()
+                await nodes.beat(self._db, self._node.identity, draining=self.draining)
                 self.rows = await leases.read(self._db)
                 await self._drop_removed()
-                await self._take_free()
+                await self._balance()
             except DATABASE_FAULTS as error:
                 log.warning("leases wait for the database", error=type(error).__name__)
             await self._drop_expired()
@@ -96,6 +106,7 @@ class Ownership:
             permission = pipeline.permission
             await leases.release(self._db, permission.number_id, permission.token, pipeline.recent_us())
         self.owned.clear()
+        await nodes.leave(self._db, self._node.identity.id)
 
     async def _renew(self) -> None:
         asked_at = boottime()
@@ -108,20 +119,39 @@ class Ownership:
             else:
                 owned.pipeline.lease_until = 0.0
 
-    async def _take_free(self) -> None:
+    async def _balance(self) -> None:
+        """Take what is free up to our share of the numbers, hand one over when we hold more than it."""
+        live = await nodes.live(self._db, self._node.lease)
+        room = share(self._node.identity.id, live, len(self._numbers())) - len(self.owned)
         now = boottime()
         for number in self._numbers().values():
-            if number.number_id in self.owned:
-                continue
             row = self.rows.get(number.number_id)
-            if row is None or row.released:
-                await self._take(number, row)
+            if number.number_id in self.owned or not self._is_free(number.number_id, row, now):
+                self._free_since.pop(number.number_id, None)
                 continue
-            seen = self._seen[number.number_id] = watch(
-                self._seen.get(number.number_id), row.token, row.renew_seq, now
-            )
-            if abandoned(seen, now, self._node.lease):
+            forgotten = now - self._free_since.setdefault(number.number_id, now) > FORGOTTEN
+            if room > 0 or forgotten:
                 await self._take(number, row)
+                room -= 1
+                if forgotten:  # whoever should have had it did not come: no more handing over for a while
+                    self._keep_until = now + KEEP_FOR
+        if room < 0 and now >= self._keep_until:
+            await self._hand_over()
+
+    def _is_free(self, number_id: int, row: LeaseRow | None, now: float) -> bool:
+        if row is None or row.released:
+            return True
+        seen = self._seen[number_id] = watch(self._seen.get(number_id), row.token, row.renew_seq, now)
+        return abandoned(seen, now, self._node.lease)
+
+    async def _hand_over(self) -> None:
+        """Another node has room for one of ours: release the quietest; its open requests finish here."""
+        number_id = min(self.owned, key=lambda key: self.owned[key].pipeline.in_flight)
+        pipeline = self.owned[number_id].pipeline
+        await self._give_up(number_id)
+        permission = pipeline.permission
+        await leases.release(self._db, permission.number_id, permission.token, pipeline.recent_us())
+        log.info("number handed over", number=pipeline.number.id)
 
     async def _take(self, number: Number, row: LeaseRow | None) -> None:
         time = asyncio.get_running_loop().time
@@ -131,11 +161,11 @@ class Ownership:
         epoch = await leases.take(
             self._db,
             number.number_id,
-            owner=self._node.id,
-            node=self._node.name,
+            owner=self._node.identity.id,
+            node=self._node.identity.name,
             token=token,
             seconds=self._node.lease,
-            advertise=self._node.advertise,
+            advertise=self._node.identity.advertise,
             instead_of=row,
         )
         if epoch is None:

@@ -1,0 +1,64 @@
+"""Nodes that are alive, and the standing jobs that one of them does for all."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from engine.postgres.pool import Executor
+
+BEAT = """
+INSERT INTO node (id, name, host, pid, advertise, draining) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp(), draining = excluded.draining
+"""
+
+LIVE = """
+SELECT id FROM node WHERE NOT draining AND seen_at > clock_timestamp() - make_interval(secs => $1)
+"""
+
+LEAVE = "DELETE FROM node WHERE id = $1"
+
+FORGET = "DELETE FROM node WHERE seen_at < clock_timestamp() - interval '1 day'"
+
+TAKE_JOB = """
+INSERT INTO job_lease AS j (name, owner, until) VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3))
+ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until
+ WHERE j.owner = excluded.owner OR j.until < clock_timestamp()
+"""
+
+LEAVE_JOBS = "UPDATE job_lease SET until = clock_timestamp() WHERE owner = $1"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """One process of the engine."""
+
+    id: UUID
+    name: str
+    host: str
+    pid: int
+    advertise: str | None
+
+
+async def beat(db: Executor, node: Identity, *, draining: bool = False) -> None:
+    """Say that this node is alive."""
+    await db.execute(BEAT, node.id, node.name, node.host, node.pid, node.advertise, draining)
+
+
+async def live(db: Executor, within: float) -> set[UUID]:
+    """Nodes that were heard of in the last `within` seconds and do not drain."""
+    return {row["id"] for row in await db.fetch(LIVE, within)}
+
+
+async def leave(db: Executor, node: UUID) -> None:
+    """This node is going; its jobs are free at once."""
+    await db.execute(LEAVE_JOBS, node)
+    await db.execute(LEAVE, node)
+
+
+async def forget_old(db: Executor) -> None:
+    """Nodes that died a day ago are of no interest any more."""
+    await db.execute(FORGET)
+
+
+async def take_job(db: Executor, name: str, node: UUID, seconds: float) -> bool:
+    """Whether this node does the job for the next `seconds`; prolongs its own turn."""
+    return (await db.execute(TAKE_JOB, name, node, seconds)).endswith(" 1")
