@@ -5,14 +5,16 @@ that declares in turn, so an undeclared import fails here as it would there.
 """
 
 import ast
+import re
 import subprocess
 import sys
 import sysconfig
 import tomllib
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import distribution, packages_distributions
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -61,7 +63,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     _run(sys.executable, "-m", "venv", "--without-pip", base / "venv")
     scheme = {"base": str(base / "venv"), "platbase": str(base / "venv")}
     packages = Path(sysconfig.get_path("purelib", "venv", scheme))
-    for entry in _declared_files():
+    for entry in {entry for name in _needed(PROJECT["dependencies"]) for entry in _entries(name)}:
         (packages / entry.name).symlink_to(entry)
     python = base / "venv" / "bin" / "python"
     _run(sys.executable, *_pip("--python", python, "install"), "--no-deps", "--no-index", wheel)
@@ -78,26 +80,23 @@ def _run(*command: str | Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def _declared_files() -> set[Path]:
-    """Files and folders right below site-packages of all that the bare distribution needs, however indirectly."""
+def _needed(declared: Iterable[str]) -> set[str]:
+    """The names of all that `declared` needs here, however indirectly."""
     seen: set[tuple[str, str]] = set()
-    found: set[Path] = set()
-    waiting = [(Requirement(line), "") for line in PROJECT["dependencies"]]
+    waiting = [(Requirement(line), "") for line in declared]
     while waiting:
         requirement, extra = waiting.pop()
         if requirement.marker and not requirement.marker.evaluate({"extra": extra}):
             continue
         name = canonicalize_name(requirement.name)
-        for wanted in {"", *requirement.extras}:
-            if (name, wanted) in seen:
-                continue
+        for wanted in {"", *requirement.extras} - {extra for known, extra in seen if known == name}:
             seen.add((name, wanted))
             waiting += [(Requirement(line), wanted) for line in distribution(name).requires or ()]
-        found |= set(_entries(name))
-    return found
+    return {name for name, _ in seen}
 
 
 def _entries(name: str) -> Iterator[Path]:
+    """Its files and folders right below site-packages."""
     installed = distribution(name)
     for top in {file.parts[0] for file in installed.files or ()} - {"..", "__pycache__"}:
         yield Path(str(installed.locate_file(top)))
@@ -179,3 +178,24 @@ def _imports(file: Path) -> Iterator[str]:
             yield from (name.name.partition(".")[0] for name in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:
             yield (node.module or "").partition(".")[0]
+
+
+def test_everything_that_is_installed_is_locked_to_one_version_that_is_allowed() -> None:
+    lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    locked = {
+        canonicalize_name(requirement.name): requirement.specifier
+        for requirement in (Requirement(line) for line in lines if not line.startswith("#"))
+    }
+    loose = [f"{name}{pin}" for name, pin in locked.items() if not re.fullmatch(r"==[^*,]+", str(pin))]
+    assert loose == []
+
+    base, extras = PROJECT["dependencies"], PROJECT["optional-dependencies"]
+    declared = [line for line in (*base, *chain(*extras.values())) if not line.startswith("tidegate[")]
+    here = [line for line in declared if line in {*base, *extras["embedded"], *extras["test"]}]
+    assert _needed(here) - set(locked) == set(), "run `make lock`"
+    outside = [
+        str(wanted)
+        for wanted in map(Requirement, declared)
+        if not wanted.specifier.contains(str(locked[canonicalize_name(wanted.name)]).removeprefix("=="))
+    ]
+    assert outside == [], "run `make lock`"
