@@ -18,7 +18,7 @@ CLAIM = """
 WITH owner AS MATERIALIZED (
   SELECT 1 FROM lease WHERE number_id = $1 AND token = $2 AND released_at IS NULL AND expires_at > clock_timestamp()),
 k AS MATERIALIZED (  -- a fence: without it the planner may run the LIMIT again
-  SELECT r.id, r.lane_id, r.next_attempt_at
+  SELECT w.nth, r.id, r.lane_id, r.next_attempt_at
     FROM unnest($4::int[], $5::timestamptz[], $6::bigint[]) WITH ORDINALITY AS w(lane_id, at, id, nth)
    CROSS JOIN LATERAL (
      SELECT id, lane_id, next_attempt_at FROM recipient
@@ -43,6 +43,7 @@ booked AS (
   SELECT lane_id, 'p', (CASE WHEN suppressed THEN 'z' ELSE 'c' END)::"char", count(*) FROM d GROUP BY 1, 3)
 SELECT d.id, d.lane_id, d.next_attempt_at, m.tries, m.attempts, d.phone, d.params
   FROM d LEFT JOIN moved m USING (id)
+ ORDER BY d.nth, d.next_attempt_at, d.id
 """
 
 MARK = """
