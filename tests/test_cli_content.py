@@ -197,7 +197,9 @@ def test_what_is_kept_aside_is_told_listed_released_and_discarded(ticket: Tidega
     [row] = json.loads(ticket("rows list --campaign ticket --twins --json").stdout)
     assert row["state"] == "pending"
     assert "likely a duplicate" in row["reason"]
-    assert "1 rows are kept aside" in ticket("campaign start ticket").stderr
+    said = ticket("campaign start ticket").stderr
+    assert "1 rows are kept aside" in said
+    assert "1 rows are US numbers, and Meta delivers no marketing there" in said
     done = json.loads(ticket("rows release --campaign ticket --json --row", str(row["id"])).stdout)
     assert done["after"] == "0 aside"
     assert json.loads(ticket("rows list --campaign ticket --twins --json").stdout) == []
@@ -224,3 +226,105 @@ def test_what_was_cleaned_is_reported_by_line(tidegate: Tidegate, tmp_path: Path
     assert report["taken"] == 2
     assert [(c["line"], c["column"]) for c in report["cleaned"]] == [(2, "phone"), (3, "name")]
     assert "line 2, column phone: was marked as text" in tidegate("import marks.csv --campaign plain").stdout
+
+
+def test_a_preview_is_the_exact_request_with_the_phone_masked(ticket: Tidegate) -> None:
+    shown = json.loads(ticket("campaign preview ticket --json").stdout)
+    assert (shown["line"], shown["state"], shown["method"]) == (2, "pending", "POST")
+    assert shown["url"].endswith(f"/{NUMBER}/messages")
+    body = shown["body"]
+    assert body["to"] == "+551…01"
+    assert body["biz_opaque_callback_data"].endswith(f":{shown['row']}:1")
+    assert body["template"] == {
+        "name": "ticket_v1",
+        "language": {"code": "pt_BR"},
+        "components": [
+            {
+                "type": "header",
+                "parameters": [
+                    {
+                        "type": "document",
+                        "document": {"link": "https://example.org/t/1.pdf", "filename": "ticket.pdf"},
+                    }
+                ],
+            },
+            {
+                "type": "body",
+                "parameters": [
+                    {"type": "text", "parameter_name": "first_name", "text": "Ana"},
+                    {"type": "text", "parameter_name": "day", "text": "12 March"},
+                ],
+            },
+            {
+                "type": "button",
+                "sub_type": "url",
+                "index": "0",
+                "parameters": [{"type": "text", "text": "A1"}],
+            },
+            {
+                "type": "button",
+                "sub_type": "quick_reply",
+                "index": "1",
+                "parameters": [{"type": "payload", "payload": "STOP"}],
+            },
+            {
+                "type": "button",
+                "sub_type": "copy_code",
+                "index": "2",
+                "parameters": [{"type": "coupon_code", "coupon_code": "A1"}],
+            },
+        ],
+    }
+
+
+def test_a_row_can_be_named_by_its_line_or_id_and_its_phone_asked_for(ticket: Tidegate) -> None:
+    shown = json.loads(ticket("campaign preview ticket --line 6 --show-phones --json").stdout)
+    assert (shown["body"]["to"], shown["aside"]) == ("+551188880001", "twins")
+    assert json.loads(ticket("campaign preview ticket --json --row", str(shown["row"])).stdout)["line"] == 6
+    text = ticket("campaign preview ticket --line 6").stdout
+    assert "line 6, pending, kept aside" in text
+    assert "+551188880001" not in text
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("campaign preview lost", "no campaign lost"),
+        ("campaign preview lost --audience", "no campaign lost"),
+        ("campaign preview ticket --line 3", "has no row of line 3"),
+        ("campaign preview ticket --row 404", "has no row 404"),
+        ("campaign preview ticket --row 1 --line 2", "give one of them"),
+        ("campaign preview ticket --audience --line 2", "leave out --row and --line"),
+    ],
+)
+def test_a_preview_of_nothing_is_one_sentence(ticket: Tidegate, line: str, sentence: str) -> None:
+    done = ticket(line)
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert sentence in done.stderr
+
+
+def test_a_dry_run_says_what_becomes_of_everybody(ticket: Tidegate, database_url: str) -> None:
+    async def suppress() -> None:
+        async with connect(database_url) as connection:
+            await connection.execute(
+                "INSERT INTO suppression (phone, scope, source) VALUES ('+5511988880001', 'marketing', 'person')"
+            )
+
+    apart(suppress)
+    found = json.loads(ticket("campaign preview ticket --audience --json").stdout)
+    assert {
+        key: found[key] for key in ("planned", "waiting", "would_send", "suppressed", "aside", "expired")
+    } == {
+        "planned": 3,
+        "waiting": 3,
+        "would_send": 1,
+        "suppressed": 1,
+        "aside": 1,
+        "expired": 0,
+    }
+    assert (found["refused"], found["folded"], found["marketing_to_us"], found["rate"]) == (2, 0, 1, 10)
+    assert found["seconds"] == 0.1
+    assert found["eta"] is not None
+    text = ticket("campaign preview ticket --audience").stdout
+    assert "1 are US numbers, and Meta delivers no marketing" in text
+    assert "At 10/s it takes 0:00:00" in text

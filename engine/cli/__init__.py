@@ -7,7 +7,7 @@ session   what commands share: settings, the database, what is printed
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from engine.cli import audience, campaign, check, everything, hold, number, prove, rows, run, schema
+from engine.cli import audience, campaign, check, everything, hold, number, preview, prove, rows, run, schema
 from engine.cli.root import new_app, root
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ check.register(app)
 schema.register(app)
 app.add_typer(number.group, name="number")
 app.add_typer(campaign.group, name="campaign")
+preview.register(campaign.group)
 audience.register(app)
 app.add_typer(hold.group, name="hold")
 run.register(app)

@@ -13,6 +13,7 @@ from engine.commands.campaign import CampaignCommands
 from engine.commands.everything import EverythingCommands
 from engine.commands.hold import HoldCommands
 from engine.commands.number import NumberCommands
+from engine.commands.preview import PreviewCommands
 from engine.commands.reconcile import ReconcileCommands
 from engine.commands.row import RowCommands
 from engine.domain import act as acts
@@ -21,7 +22,13 @@ __all__ = ["Commands", "Done", "Refused"]
 
 
 class Commands(
-    NumberCommands, CampaignCommands, EverythingCommands, HoldCommands, ReconcileCommands, RowCommands
+    NumberCommands,
+    CampaignCommands,
+    EverythingCommands,
+    HoldCommands,
+    PreviewCommands,
+    ReconcileCommands,
+    RowCommands,
 ):
     """All acts of one author from one origin (cli, console, engine)."""
 

@@ -12,7 +12,7 @@ from engine.domain.content import Content, ContentRefused, read_content, write_c
 from engine.domain.duration import format_duration
 from engine.domain.errors import describe
 from engine.domain.recipient import State
-from engine.postgres import asides, audience_imports, books, campaigns
+from engine.postgres import asides, audience_imports, books, campaigns, previews
 from engine.postgres.campaigns import CampaignReport, Draft, Standing
 from engine.postgres.pool import Connection, Executor
 
@@ -54,10 +54,10 @@ class CampaignCommands(Acts):
     async def start_campaign(self, name: str, confirm: bool = False) -> Done:
         """From draft to running. An empty campaign is refused, and one with many equal numbers in a file of its
         audience, unless `confirm` says that a person has looked. What is kept aside stays there, and is said."""
-        aside = 0
+        aside = to_us = 0
 
         async def settle_doubts(db: Connection, standing: Standing) -> None:
-            nonlocal aside
+            nonlocal aside, to_us
             await campaigns.lock(db, standing.campaign_id)
             if confirm:
                 await audience_imports.confirm(db, standing.campaign_id, self._author)
@@ -68,9 +68,12 @@ class CampaignCommands(Acts):
                     f"if it is right, `tidegate campaign start {name} --confirm`."
                 )
             aside = await asides.waiting(db, standing.campaign_id)
+            to_us = await previews.marketing_to_us(db, standing.campaign_id)
 
         done = await self._move("start campaign", name, ("draft", "scheduled"), "running", gate=settle_doubts)
-        return replace(done, warnings=(*done.warnings, _kept_aside(name, aside))) if aside else done
+        said = [_kept_aside(name, aside)] if aside else []
+        said += [_never_delivered(to_us)] if to_us else []
+        return replace(done, warnings=(*done.warnings, *said))
 
     async def pause_campaign(self, name: str, reason: str | None = None) -> Done:
         """No request of this campaign starts until it is resumed."""
@@ -147,6 +150,12 @@ def _kept_aside(name: str, rows: int) -> str:
     return (
         f"{rows:,} rows are kept aside, as other spellings of numbers that are in the campaign: "
         f"`tidegate rows release --campaign {name}` sends them, `tidegate rows discard` cancels them."
+    )
+
+
+def _never_delivered(rows: int) -> str:
+    return (
+        f"{rows:,} rows are US numbers, and Meta delivers no marketing there: each costs a request and fails."
     )
 
 
