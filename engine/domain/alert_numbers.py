@@ -3,16 +3,7 @@
 from collections.abc import Iterator
 
 from engine.domain.alert import CRITICAL, WARNING, Finding, Look, Rule
-from engine.domain.errors import MEANINGS, Scope
-
-THROUGHPUT_CODES = tuple(
-    sorted(
-        code
-        for code, meaning in MEANINGS.items()
-        if meaning.scope in (Scope.NUMBER_THROUGHPUT, Scope.ACCOUNT_THROUGHPUT)
-    )
-)
-"""Codes that mean: slower."""
+from engine.domain.errors import Scope
 
 NUMBER = "{{ $labels.number }}"
 
@@ -80,9 +71,7 @@ NUMBER_RULES = (
         "A steady flow of throughput errors: the provider grants less than the configured rate.",
         "Lower the rate (-) to what is granted, or ask Meta for more throughput.",
         _throttled,
-        'sum by (number) (rate(tidegate_sends_total{code=~"'
-        + "|".join(map(str, THROUGHPUT_CODES))
-        + '"}[1m]))\n'
+        "sum by (number) (rate(tidegate_throttled_sends_total[1m]))\n"
         '  / sum by (number) (rate(tidegate_sends_total{outcome=~"accepted|refused|unknown"}[1m]))\n'
         "  > %(throttled_share)g",
         NUMBER,

@@ -47,7 +47,7 @@ SYSTEM_RULES = (
         _away,
         'max(tidegate_database_state{state="away"}) == 1',
         "database",
-        "Postgres does not answer {{ $value }} or more nodes.",
+        "Postgres does not answer.",
         "database_away_for_s",
     ),
     Rule(

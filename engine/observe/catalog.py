@@ -25,7 +25,7 @@ class Metric:
         for ending, unit in _UNITS.items():
             if self.name.removesuffix("_total").endswith(ending):
                 return unit
-        return "1"
+        return "count" if self.kind == COUNTER else "1"
 
 
 _UNITS = {
@@ -49,6 +49,11 @@ NUMBER_METRICS = (
         "Stored results of this node's tries by outcome (accepted, refused, unknown, not_sent, withdrawn) and code.",
         "Sum it over nodes. `accepted` is what people pay for; one growing code names the trouble; `unknown` growing "
         "means that answers do not come back; `not_sent` means that the provider cannot be reached.",
+    ),
+    Metric(
+        "tidegate_throttled_sends_total", COUNTER, ("number",),
+        "Of these, refused because the number, its account or its app sends too fast (130429, 80007, 4, 613, any 429).",
+        "A burst passes unaided. Steady above 2 %: the grant is lower than the rate.",
     ),
     Metric(
         "tidegate_number_rate_messages_per_second", GAUGE, ("number",),

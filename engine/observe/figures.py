@@ -19,7 +19,7 @@ from engine.postgres.webhooks import Backlog
 
 BOOKS_EVERY = 1.0
 IN_FLIGHT_EVERY = 5
-DELIVERED_EVERY = 30
+DELIVERED_EVERY = 10
 """Rounds of BOOKS_EVERY."""
 
 SLOW = 0.25

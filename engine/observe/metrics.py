@@ -169,6 +169,7 @@ class NumberFigures:
     """Stored results since the start, by outcome and code."""
     throttled: Ring = field(default_factory=Ring)
     """Refusals for throughput."""
+    throttled_total: int = 0
     leases_lost: int = 0
     lease_lost_at: float | None = None
 
@@ -179,6 +180,7 @@ class NumberFigures:
         self.results[outcome, code] += 1
         if throttled:
             self.throttled.add(now)
+            self.throttled_total += 1
 
     def lose_lease(self, now: float) -> None:
         """The lease could not be kept."""

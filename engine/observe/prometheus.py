@@ -195,6 +195,7 @@ def _put_results(page: Page, number: str, figures: NumberFigures) -> None:
     for (outcome, code), count in figures.results.items():
         word = "" if code is None else "other" if code == OTHER_CODE else code
         page.put("tidegate_sends_total", count, number=number, outcome=outcome, code=word)
+    page.put("tidegate_throttled_sends_total", figures.throttled_total, number=number)
     page.put("tidegate_leases_lost_total", figures.leases_lost, number=number)
     page.histogram("tidegate_token_wait_seconds", figures.token_wait, number=number)
     page.histogram("tidegate_api_latency_seconds", figures.latency, number=number)
