@@ -1,6 +1,7 @@
 """Permissions: claim, mark, give back, rescue, sweep. Each on a real database, each with exact books."""
 
 import asyncio
+from itertools import chain
 from uuid import uuid4
 
 import pytest
@@ -397,7 +398,7 @@ async def test_marks_and_renewals_of_many_numbers_never_deadlock(pool: Pool) -> 
     for _ in range(10):
         for permission in numbers:
             asks.append([Ask(r.id, permission, 1) for r in await claim(pool, permission, made, 4)])
-    by_turn: list[list[Ask]] = [sum(asks[i : i + 6], []) for i in range(0, 60, 6)]
+    by_turn = [list(chain(*asks[i : i + 6])) for i in range(0, 60, 6)]
 
     async def renew_all() -> None:
         for turn in range(30):

@@ -20,7 +20,8 @@ THEN = datetime(2026, 3, 2, 12, tzinfo=UTC)
 OUT_OF_LEASE = "UPDATE lease SET expires_at = clock_timestamp() - interval '1 ms' WHERE number_id = $1"
 AGE = "UPDATE recipient SET moved_at = moved_at - $2::interval WHERE id = ANY($1)"
 ROW = """
-SELECT id, state, tries, attempts, code, next_attempt_at, in_flight, number_id, epoch, resend FROM recipient WHERE id = $1
+SELECT id, state, tries, attempts, code, next_attempt_at, in_flight, number_id, epoch, resend
+  FROM recipient WHERE id = $1
 """
 
 
