@@ -1,0 +1,127 @@
+"""What the provider answers, and what becomes of the rows: nothing lost, nothing asked for twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.domain.recipient import State
+from tests.support.relay import relay
+from tests.support.world import NUMBER, free_port, scenario, world
+
+SILENT = {"enabled": False}
+
+
+async def test_an_ambiguous_answer_is_unknown_until_a_status_tells(database_url: str) -> None:
+    endings = {"1": "never_answer", "2": "close_after_reading", "3": "html_502", "4": "no_id", "5": "half_reply"}
+    taken = [{"do": do, "accepted": True, "match": {"to_ends_with": n}} for n, do in endings.items()]
+    refused = {"do": "html_502", "accepted": False, "match": {"to_ends_with": "6"}}
+    async with world(database_url, scenario(*taken, refused, statuses=SILENT), {NUMBER: 40}) as w:
+        await w.campaign(people=40)
+        engine = await w.engine(request_deadline="3s", lease="10s")
+        await w.until_counts(unknown=24, sent=16)
+        assert len(await w.prove()) == 40
+
+        for entry in await w.sim.ledger():
+            if entry["accepted"]:
+                await w.sim.webhook(_read(entry))
+        await w.until_counts(read=36)
+        assert await w.counts() == {State.READ: 36, State.UNKNOWN: 4}
+        assert (await w.campaign_state())[0] == "running"  # four rows are open: nobody knows about them
+        assert len(await w.prove()) == 40, "a row of unknown outcome was asked for again"
+        assert engine.running
+
+
+async def test_a_storm_of_130429_silences_the_number_and_costs_no_row_anything(database_url: str) -> None:
+    storm = {"do": "error", "code": 130429, "http_status": 429, "match": {"first": 6}}
+    async with world(database_url, scenario(storm), {NUMBER: 40}) as w:
+        await w.campaign(people=60)
+        ended = await (await w.engine("--until-finished", "--linger", "1s")).ended()
+        assert ended.code == 0, ended.err
+        assert await w.counts() == {State.READ: 60}
+        ledger = await w.prove()
+        assert len(ledger) == 66
+        refused = [entry["at_us"] for entry in ledger if entry["code"] == 130429]
+        went_on = min(entry["at_us"] for entry in ledger if entry["accepted"])
+        assert went_on - refused[0] >= 1_000_000, "the number did not fall silent"
+        assert await w.db.fetchval("SELECT sum(attempts) FROM recipient") == 60
+        assert await w.db.fetchval("SELECT sum(tries) FROM recipient") == 66
+
+
+async def test_a_transient_error_is_tried_again_until_the_attempts_are_spent(database_url: str) -> None:
+    sick = {"do": "error", "code": 131000, "match": {"to_ends_with": "07"}}
+    once = {"do": "error", "code": 131016, "match": {"first": 5}}
+    async with world(database_url, scenario(sick, once), {NUMBER: 40}) as w:
+        await w.campaign(people=40, max_attempts=3)
+        ended = await (await w.engine("--until-finished", "--linger", "1s")).ended()
+        assert ended.code == 0, ended.err
+        assert await w.counts() == {State.READ: 39, State.FAILED: 1}
+        sick_row = await w.db.fetchrow("SELECT tries, attempts, code FROM recipient WHERE state = 'f'")
+        assert sick_row is not None
+        assert tuple(sick_row) == (3, 3, 131000)
+        assert len(await w.prove()) == 39 + 5 + 3
+
+
+async def test_an_expired_token_holds_the_campaign_and_nothing_is_lost(database_url: str) -> None:
+    expired = {"do": "error", "code": 190, "http_status": 401, "match": {"from_s": 1.5}}
+    async with world(database_url, scenario(expired), {NUMBER: 20}) as w:
+        await w.sim.replace(scenario({"do": "error", "code": 190, "match": {"every": 16}}, numbers=_granted(20)))
+        await w.campaign(people=60)
+        engine = await w.engine(lease="10s")
+        await w.until_campaign("held")
+        _, reason = await w.campaign_state()
+        assert reason is not None
+        assert reason.startswith("190 ")
+
+        await w.until(lambda: _at_rest(w), "everything in flight recorded")
+        assert (await w.counts())[State.FAILED] == 0
+        await w.sim.replace(scenario(numbers=_granted(20)))
+        resumed = await w.tidegate("campaign", "resume", "reminder")
+        assert resumed.code == 0, resumed.err
+        await w.until_campaign("finished")
+        assert await w.counts() == {State.READ: 60}
+        await w.prove()
+        assert engine.running
+
+
+async def test_a_provider_that_refuses_connections_is_waited_out(database_url: str) -> None:
+    port = free_port()
+    async with (
+        relay(port) as way,
+        world(database_url, scenario(), {NUMBER: 40}, api_url=f"http://127.0.0.1:{port}/v25.0") as w,
+    ):
+        way.target = int(w.sim.base.rpartition(":")[2])
+        await w.campaign(people=60)
+        engine = await w.engine("--until-finished", "--linger", "1s")
+
+        async def refused_often() -> bool:
+            return bool(await w.db.fetchval("SELECT count(*) >= 8 FROM try WHERE outcome = 'not_sent'"))
+
+        await w.until(refused_often, "eight connections refused")
+        assert (await w.sim.totals())["requests"] == 0
+        await way.open()
+        ended = await engine.ended()
+        assert ended.code == 0, ended.err
+        assert await w.counts() == {State.READ: 60}
+        assert await w.db.fetchval("SELECT sum(attempts) FROM recipient") == 60
+        assert len(await w.prove()) == 60
+
+
+def _granted(limit: int) -> dict[str, Any]:
+    return {NUMBER: {"limit": limit, "window_ms": 985}}
+
+
+async def _at_rest(w: Any) -> bool:
+    counts = await w.counts()
+    return not (counts[State.CLAIMED] or counts[State.SENDING] or counts[State.SENT])
+
+
+def _read(entry: dict[str, Any]) -> dict[str, Any]:
+    """A webhook that says that this request's message was read."""
+    status = {"id": entry["wamid"], "status": "read", "timestamp": "1750030073", "recipient_id": entry["to"][1:]}
+    status["biz_opaque_callback_data"] = entry["token"]
+    metadata = {"display_phone_number": "15550783881", "phone_number_id": NUMBER}
+    value = {"messaging_product": "whatsapp", "metadata": metadata, "statuses": [status]}
+    change = {"field": "messages", "value": value}
+    return {"object": "whatsapp_business_account", "entry": [{"id": "W", "changes": [change]}]}
+
+
