@@ -20,6 +20,7 @@ from engine.delivery.applier import Applier
 from engine.delivery.group import GroupStore
 from engine.delivery.receiver import Receiver
 from engine.domain.pacing import in_flight_bound
+from engine.gateway import Gateway
 from engine.node import Engine
 from engine.observe.log import logging_to
 from engine.observe.prometheus import metrics_app
@@ -27,7 +28,7 @@ from engine.pause_file import PauseFiles
 from engine.postgres import desired, webhooks
 from engine.postgres.pool import Pool
 from engine.report import Outcome, final_report, summaries, until_finished
-from engine.server import App, bind, serve
+from engine.server import App, Application, bind, serve
 
 CONNECTIONS = (100, 4000)
 """Fewest and most connections to the provider; between them, what the numbers need at 2 s latency."""
@@ -62,9 +63,9 @@ async def open_engine(config: Config, options: RunOptions, origin: str) -> Async
             unknown_floor=config.unknown_floor,
             request_deadline=config.request_deadline,
         )
-        engine = Engine(config, options, db, WhatsApp(transport, config.api_url), commands, author())
-        if not options.no_webhook:
-            await _open_delivery(up, config, db, engine)
+        whatsapp = WhatsApp(transport, config.api_url)
+        engine = Engine(config, options, db, whatsapp, commands, author())
+        await _open_http(up, config, options, engine, whatsapp)
         if config.metrics_listen is not None:
             await _open_metrics(up, config.metrics_listen, engine)
         yield engine
@@ -76,22 +77,41 @@ async def _connections(db: Pool) -> int:
     return min(most, max(fewest, sum(in_flight_bound(n.limit, 2.0) for n in numbers)))
 
 
-async def _open_delivery(up: AsyncExitStack, config: Config, db: Pool, engine: Engine) -> None:
+async def _open_http(
+    up: AsyncExitStack, config: Config, options: RunOptions, engine: Engine, whatsapp: WhatsApp
+) -> None:
+    """Webhook, gateway and health on one address. Without webhooks it is only opened where somebody asked for it."""
+    if options.no_webhook and config.origins["listen"] == "default":
+        return
+    routes: dict[str, Application] = {}
+    if not options.no_webhook:
+        routes["/webhook"] = await _open_delivery(up, config, engine)
+    gateway = Gateway(
+        config.gateway_token,
+        whatsapp,
+        lambda: engine.follower.desired.numbers,
+        lambda: {pipeline.number.id: pipeline for pipeline in engine.ownership.current()},
+        lambda: engine.ownership.rows,
+        engine.access_token,
+    )
+    listening = up.enter_context(bind(config.listen.host, config.listen.port))
+    engine.watch(await up.enter_async_context(serve(App(engine.ready, routes, gateway), [listening])))
+
+
+async def _open_delivery(up: AsyncExitStack, config: Config, engine: Engine) -> Receiver:
     """Entered so that it closes in the right order: no new body, the last group stored, the last batch applied."""
     arrived = asyncio.Event()
-    applier = await up.enter_async_context(Applier(db, arrived))
-    store = await up.enter_async_context(GroupStore(partial(webhooks.store, db), arrived))
+    applier = await up.enter_async_context(Applier(engine.db, arrived))
+    store = await up.enter_async_context(GroupStore(partial(webhooks.store, engine.db), arrived))
     secrets = [secret.get_secret_value().encode() for secret in config.app_secret]
     verify = config.verify_token.get_secret_value() if config.verify_token else ""
     receiver = Receiver(store, secrets, verify)
-    app = App(engine.ready, {"/webhook": receiver})
-    listening = up.enter_context(bind(config.listen.host, config.listen.port))
-    server = await up.enter_async_context(serve(app, [listening]))
     engine.delays, engine.webhooks = applier.counts.delays, applier.counts
     engine.webhook_answers = receiver.answers
-    for task in (applier.task, store.task, server):
+    for task in (applier.task, store.task):
         if task is not None:
             engine.watch(task)
+    return receiver
 
 
 async def _open_metrics(up: AsyncExitStack, where: Address, engine: Engine) -> None:

@@ -92,7 +92,7 @@ class Engine:
             self.follower,
             self.database,
             self.pipelines,
-            self._access_token,
+            self.access_token,
             self._event,
         )
         shared = Shared(
@@ -102,7 +102,7 @@ class Engine:
             whatsapp=whatsapp,
             figures=self.figures,
             clock=self.clock,
-            access_token=self._access_token,
+            access_token=self.access_token,
             campaigns=self.follower.running,
             judge=self._judge.judge,
             probed=self._judge.probed,
@@ -254,7 +254,8 @@ class Engine:
             if pipeline is not None:
                 pipeline.settled(result.work)
 
-    def _access_token(self, reference: str) -> SecretStr | str:
+    def access_token(self, reference: str) -> SecretStr | str:
+        """The token of a reference, or the sentence that says why there is none."""
         try:
             return self._credentials.resolve(reference)
         except CredentialError as error:

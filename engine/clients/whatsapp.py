@@ -1,6 +1,7 @@
 """The WhatsApp Cloud API, as far as sending goes: one request, one answer, never an exception about the provider."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -18,6 +19,9 @@ RAW_BYTES = 1000
 LONGEST_RETRY_AFTER = 3600.0
 LONGEST_WAMID = 256
 
+HOP = "x-tidegate-hop"
+"""On requests that one node's gateway passed to another: one hop and no more."""
+
 
 Prepared = httpx.Request
 """A request that is ready to leave; only this package looks inside."""
@@ -33,12 +37,9 @@ class WhatsApp:
 
     def request(self, number: str, access_token: str, body: Mapping[str, object]) -> Prepared:
         """A ready request for `send`; `number` is Meta's phone number id."""
-        url = self._urls.get(number)
-        if url is None:
-            url = self._urls[number] = httpx.URL(f"{self._base}/{number}/messages")
         return httpx.Request(
             "POST",
-            url,
+            self._url(number),
             headers={"authorization": f"Bearer {access_token}", "content-type": "application/json"},
             content=msgspec.json.encode(body),
         )
@@ -52,6 +53,50 @@ class WhatsApp:
             reason = f"{type(error).__name__}: {error}"[:RAW_BYTES]
             return NotSent(reason) if provably_not_sent(error) else Ambiguous(reason)
         return read_answer(response.status_code, response.headers, content)
+
+    async def pass_on(self, number: str, access_token: str, body: bytes) -> "Passed | NotSent | Ambiguous":
+        """Send a body that is not ours, byte for byte, and bring back the answer as it is."""
+        headers = {"authorization": f"Bearer {access_token}", "content-type": "application/json"}
+        return await self._pass(self._url(number), headers, body)
+
+    async def hop(self, base: str, path: str, bearer: str, body: bytes) -> "Passed | NotSent | Ambiguous":
+        """The same through another node's gateway, which must not pass it on again."""
+        headers = {"authorization": f"Bearer {bearer}", "content-type": "application/json", HOP: "1"}
+        return await self._pass(httpx.URL(base.rstrip("/") + path), headers, body)
+
+    async def _pass(
+        self, url: httpx.URL, headers: dict[str, str], body: bytes
+    ) -> "Passed | NotSent | Ambiguous":
+        request = httpx.Request("POST", url, headers=headers, content=body)
+        try:
+            response = await self._transport.handle_async_request(request)
+            content = await response.aread()
+        except httpx.TransportError as error:
+            reason = f"{type(error).__name__}: {error}"[:RAW_BYTES]
+            return NotSent(reason) if provably_not_sent(error) else Ambiguous(reason)
+        kind = response.headers.get("content-type", "application/json")
+        return Passed(response.status_code, kind, content, retry_after(response.headers.get("retry-after")))
+
+    def _url(self, number: str) -> httpx.URL:
+        url = self._urls.get(number)
+        if url is None:
+            url = self._urls[number] = httpx.URL(f"{self._base}/{number}/messages")
+        return url
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Somebody else's answer, as it came; retry_after in seconds where it was said."""
+
+    status: int
+    content_type: str
+    body: bytes
+    retry_after: float | None
+
+    def read(self) -> Answer:
+        """What it says of the number."""
+        headers = {} if self.retry_after is None else {"retry-after": str(self.retry_after)}
+        return read_answer(self.status, headers, self.body)
 
 
 def read_answer(status: int, headers: Mapping[str, str], content: bytes) -> Answer:

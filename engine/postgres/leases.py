@@ -6,7 +6,7 @@ from uuid import UUID
 
 from engine.postgres.pool import Executor
 
-READ = "SELECT number_id, owner, node, token, epoch, renew_seq, released_at, recent_us FROM lease"
+READ = "SELECT number_id, owner, node, token, epoch, renew_seq, released_at, recent_us, advertise FROM lease"
 
 # Taken only from the very state that was watched: no row, a released one, or one that stood still.
 # The epoch grows at every take-over, also when the table was restored from a backup: it follows the clock.
@@ -56,6 +56,8 @@ class LeaseRow:
     renew_seq: int
     released: bool
     recent_us: tuple[int, ...]
+    advertise: str | None = None
+    """How other nodes reach its owner."""
 
 
 async def read(db: Executor) -> dict[int, LeaseRow]:
@@ -64,7 +66,7 @@ async def read(db: Executor) -> dict[int, LeaseRow]:
     return {
         r["number_id"]: LeaseRow(
             r["number_id"], r["owner"], r["node"], r["token"], r["epoch"], r["renew_seq"],
-            r["released_at"] is not None, tuple(r["recent_us"]),
+            r["released_at"] is not None, tuple(r["recent_us"]), r["advertise"],
         )
         for r in rows
     }  # fmt: skip

@@ -10,8 +10,8 @@ APPEND = """
 INSERT INTO send_log (number_id, epoch, lane, rate, lim, base_mono_us, base_db, err_us, us)
 SELECT $1, $2, $3::"char", $4, $5, $6, $7, $8, $9
  WHERE NOT EXISTS (  -- a batch whose answer was lost is offered again
-   SELECT FROM (SELECT epoch, base_mono_us FROM send_log WHERE number_id = $1 ORDER BY id DESC LIMIT 50) l
-    WHERE l.epoch = $2 AND l.base_mono_us = $6)
+   SELECT FROM (SELECT epoch, lane, base_mono_us FROM send_log WHERE number_id = $1 ORDER BY id DESC LIMIT 50) l
+    WHERE l.epoch = $2 AND l.lane = $3::"char" AND l.base_mono_us = $6)
 """
 
 DATABASE_CLOCK = "SELECT clock_timestamp()"
@@ -19,10 +19,12 @@ DATABASE_CLOCK = "SELECT clock_timestamp()"
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """Sends of one number under one epoch and one rate. `us`: offsets from base_mono_us, ascending."""
+    """Sends of one number under one epoch, lane and rate. `us`: offsets from base_mono_us, ascending."""
 
     number_id: int
     epoch: int
+    lane: str
+    """c campaign, v conversation."""
     rate: float
     limit: float
     base_mono_us: int
@@ -39,7 +41,7 @@ async def append(db: Executor, batches: Sequence[Stamps]) -> None:
             APPEND,
             b.number_id,
             b.epoch,
-            b"c",
+            b.lane.encode(),
             b.rate,
             b.limit,
             b.base_mono_us,

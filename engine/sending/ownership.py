@@ -83,6 +83,10 @@ class Ownership:
         self._leaving = [pipeline for pipeline in self._leaving if pipeline.busy]
         return [owned.pipeline for owned in self.owned.values()] + self._leaving
 
+    def current(self) -> list[Pipeline]:
+        """Of all owned numbers."""
+        return [owned.pipeline for owned in self.owned.values()]
+
     async def run(self) -> None:
         """Hold and take for ever."""
         while True:

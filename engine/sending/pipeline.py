@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from pydantic import SecretStr
 
-from engine.clients.whatsapp import WhatsApp
+from engine.clients.whatsapp import Passed, WhatsApp
 from engine.clock import boottime, now
 from engine.domain.breaker import template_key
-from engine.domain.outcome import Accepted, Ambiguous, Answer, Withdrawn
+from engine.domain.outcome import Accepted, Ambiguous, Answer, Refused, Withdrawn
 from engine.observe.metrics import NodeFigures
 from engine.postgres import ceilings
 from engine.postgres.breakers import Breaker
@@ -24,6 +24,7 @@ from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.pool import Pool
 from engine.postgres.send_log import Stamps
 from engine.sending.claimer import Claimer
+from engine.sending.conversation import Conversations
 from engine.sending.database_clock import DatabaseClock
 from engine.sending.gate import Gate
 from engine.sending.limiter import Limiter
@@ -34,6 +35,12 @@ from engine.sending.sender import Sender
 from engine.sending.sweeper import Sweeper
 from engine.sending.work import Result, Work
 from engine.sending.writer import Writer
+
+LEAST = 0.25
+"""messages/s that a campaign keeps, however busy the conversations are."""
+
+SMOOTHING = 0.3
+"""Weight of the newest second in the flow of conversations and inbound messages."""
 
 PATIENCE_AT_GATE = 2.0
 """Seconds of silence that marked rows wait out; for longer ones they go back to pending."""
@@ -57,6 +64,8 @@ class Shared:
     probed: Callable[[int, bool], None]
     """What a probe of a breaker showed: accepted or not."""
     request_deadline: float
+    inbound: Callable[[str], float] = lambda _: 0.0
+    """Messages that people wrote to Meta's phone number id in the last second."""
 
 
 class Pipeline:
@@ -84,7 +93,7 @@ class Pipeline:
         self._marking = 0
         self._in_hand: dict[int, Work] = {}
         self._requests: dict[asyncio.Task[None], Work] = {}
-        self._gate = Gate(lambda: self.rate, self._silent_for, self._start)
+        self._gate = Gate(lambda: self.rate, lambda: self.number.limit, self._silent_for, self._start)
         self._claimer = Claimer(
             shared.db,
             permission,
@@ -94,6 +103,10 @@ class Pipeline:
             lambda: self.closed() is None,
         )
         self._limiter = Limiter(max(self.rate, 1e-3))
+        self.conversations = Conversations(
+            shared.whatsapp, self._gate, number.id, self.unfit, self._silent_for, self._conversation_answered
+        )
+        self._others = 0.0
         self._pacer = Pacer(self, self._claimer, self._limiter, self._figures, self._mark)
         self._sender = Sender(
             shared.whatsapp,
@@ -119,7 +132,8 @@ class Pipeline:
     @property
     def rate(self) -> float:
         """messages/s that campaigns may take now: the configured rate, and no more than the ceiling."""
-        return self.provider.rate(self.number.rate)
+        number = self.number
+        return max(min(self.provider.rate(number.rate), number.limit - self._others), min(LEAST, number.rate))
 
     @property
     def leading(self) -> int:
@@ -128,13 +142,20 @@ class Pipeline:
 
     def stopped(self) -> str | None:
         """Why no request may leave now, or None: the last check before a hand-over."""
-        if self._stopping:
-            return "the node drains"
-        if boottime() >= self.lease_until:
-            return "the lease ran out"
+        if self._probe is None and (why := self.unfit()) is not None:
+            return why
         if self.paused_here or self.number.paused or self.number.rate <= 0:
             return "the number is paused"
-        return self.held if self._probe is None else None
+        return self._gone()
+
+    def unfit(self) -> str | None:
+        """Why nothing may leave, be it for a campaign or for a conversation: drain, lease, a hold of the number."""
+        return self._gone() or self.held
+
+    def _gone(self) -> str | None:
+        if self._stopping:
+            return "the node drains"
+        return "the lease ran out" if boottime() >= self.lease_until else None
 
     def closed(self) -> str | None:
         """Why no row may be taken now: hold, provider, database; None while it may."""
@@ -161,7 +182,7 @@ class Pipeline:
     def open_at(self, when: float, predecessor: list[float]) -> None:
         """First send not before `when` (loop time); `predecessor`: moments of its last sends that still count."""
         self._opens_at = when
-        self._gate.window.seed(predecessor)
+        self._gate.seed(predecessor)
 
     def follow(self, number: Number, over: Breaker | None = None) -> None:
         """The number as people want it now; `over`: the breaker over it, if one is open."""
@@ -233,7 +254,7 @@ class Pipeline:
     @property
     def busy(self) -> bool:
         """Whether a request is open or a mark is under way."""
-        return bool(self._requests or self._marking)
+        return bool(self._requests or self._marking or self.conversations.open)
 
     async def drained(self) -> None:
         """Wait until every request is answered and every mark has come back."""
@@ -254,7 +275,7 @@ class Pipeline:
     def recent_us(self) -> list[int]:
         """Ages, in microseconds, of the sends that a successor must count."""
         now = self._time()
-        return [round((now - at) * 1e6) for at in self._gate.window.recent(now)]
+        return [round((now - at) * 1e6) for at in self._gate.everything.recent(now)]
 
     def cut_stamps(self) -> list[Stamps]:
         """For the send log."""
@@ -274,6 +295,7 @@ class Pipeline:
         while True:
             await asyncio.sleep(1.0)
             self.provider.look_up(self._time(), self.number.rate)
+            self._make_room()
             self._limiter.set_rate(max(self.rate, 1e-3))
             level = self.provider.ceiling.level
             if level == kept:
@@ -291,6 +313,18 @@ class Pipeline:
         self._in_hand[work.row.id] = work
         self._marking += 1
         self._shared.marker.put(work, self._marked)
+
+    def _make_room(self) -> None:
+        """Conversations and what people write to us count against the provider's limit, smoothed over some seconds."""
+        others = self._gate.conversations_last_second() + self._shared.inbound(self.number.id)
+        self._others += (others - self._others) * SMOOTHING
+
+    def _conversation_answered(self, passed: Passed) -> None:
+        now, answer = self._time(), passed.read()
+        if isinstance(answer, Refused):
+            wait = answer.retry_after if answer.retry_after is not None else 1.0
+            if self.provider.throttled(answer, now, self.number.rate):
+                self.silence(wait, f"the provider asked for silence ({answer.code})")
 
     def _template_key(self, campaign: Campaign) -> str:
         key = self._template_keys.get(campaign.campaign_id)

@@ -62,7 +62,13 @@ class Provider:
         self._figures.codes.add(now, answer.code)
         self._not_sent_in_a_row = 0
         self.health.refused(now, answer.code, answer.meaning)
-        if answer.meaning.scope is Scope.NUMBER_THROUGHPUT:
-            while self._accepted_at and self._accepted_at[0] <= now - 1.0:
-                self._accepted_at.popleft()
-            self.ceiling = refused(self.ceiling, now, configured, float(len(self._accepted_at)))
+        self.throttled(answer, now, configured)
+
+    def throttled(self, answer: Refused, now: float, configured: float) -> bool:
+        """Lower the ceiling if the number was throttled, by whichever lane; whether it was."""
+        if answer.meaning.scope is not Scope.NUMBER_THROUGHPUT:
+            return False
+        while self._accepted_at and self._accepted_at[0] <= now - 1.0:
+            self._accepted_at.popleft()
+        self.ceiling = refused(self.ceiling, now, configured, float(len(self._accepted_at)))
+        return True
