@@ -89,6 +89,8 @@ class Pipeline:
         self._probe_left = False
         self._template_keys: dict[int, str] = {}
         self._opens_at = 0.0
+        self._others = 0.0
+        """messages/s of conversations and inbound, smoothed."""
         self._stopping = False
         self._marking = 0
         self._in_hand: dict[int, Work] = {}
@@ -106,7 +108,6 @@ class Pipeline:
         self.conversations = Conversations(
             shared.whatsapp, self._gate, number.id, self.unfit, self._silent_for, self._conversation_answered
         )
-        self._others = 0.0
         self._pacer = Pacer(self, self._claimer, self._limiter, self._figures, self._mark)
         self._sender = Sender(
             shared.whatsapp,
