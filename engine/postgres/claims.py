@@ -18,12 +18,13 @@ CLAIM = """
 WITH owner AS MATERIALIZED (
   SELECT 1 FROM lease WHERE number_id = $1 AND token = $2 AND released_at IS NULL AND expires_at > clock_timestamp()),
 k AS MATERIALIZED (  -- a fence: without it the planner may run the LIMIT again
+  -- The inner limit hides its value: one above the guess of an unanalyzed table would have it all read and sorted.
   SELECT w.nth, r.id, r.lane_id, r.next_attempt_at
     FROM unnest($4::int[], $5::timestamptz[], $6::bigint[]) WITH ORDINALITY AS w(lane_id, at, id, nth)
    CROSS JOIN LATERAL (
      SELECT id, lane_id, next_attempt_at FROM recipient
       WHERE lane_id = w.lane_id AND next_attempt_at <= now() AND (next_attempt_at, id) > (w.at, w.id)
-      ORDER BY next_attempt_at, id LIMIT $7 FOR UPDATE SKIP LOCKED) r
+      ORDER BY next_attempt_at, id LIMIT (SELECT $7::bigint) FOR UPDATE SKIP LOCKED) r
    WHERE EXISTS (SELECT FROM owner)
    LIMIT $7),
 d AS MATERIALIZED (
