@@ -7,6 +7,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from itertools import groupby
+from operator import itemgetter
 
 from engine.domain.pacing import SlidingWindow
 from engine.postgres.send_log import Stamps
@@ -143,7 +144,8 @@ class Gate:
         """The stamps since the last cut, for the send log: one batch for each rate and lane."""
         taken, self._stamps = self._stamps, []
         batches = []
-        for (lane, rate), group in groupby(sorted(taken, key=_batch), key=_batch):
+        by_lane = sorted(taken, key=itemgetter(2))  # stable: within a lane the order of time stays
+        for (lane, rate), group in groupby(by_lane, key=itemgetter(2, 1)):
             times = [at for at, _, _ in group]
             base_db, err_us = clock.at(times[0])
             offsets = tuple(round((at - times[0]) * 1e6) for at in times)
@@ -152,6 +154,3 @@ class Gate:
             )
         return batches
 
-
-def _batch(stamp: tuple[float, float, str]) -> tuple[str, float]:
-    return stamp[2], stamp[1]
