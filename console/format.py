@@ -7,7 +7,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from rich.cells import cell_len, set_cell_size
 
@@ -170,15 +169,18 @@ def age(seconds: float | None) -> str:
     return f"{whole}s"
 
 
-def sampled(values: Sequence[float], window: int, width: int) -> list[float]:
-    """The last `window` values as at most `width` means, oldest first, whole buckets, newest complete."""
-    recent = values[-window:] if window else ()
-    if not recent or width <= 0:
+def sampled(values: Sequence[float], window: int, width: int, second: int = 0) -> list[float]:
+    """The last `window` values as at most `width` means of equally many, oldest first.
+
+    Means begin at whole multiples of their length on the clock (`second` is that of the newest value), and
+    the last one is complete: so a strip stands still until a mean is full, instead of trembling every second.
+    """
+    if width <= 0 or window <= 0:
         return []
-    if len(recent) <= width:
-        return list(recent)
-    edges = [round(i * len(recent) / width) for i in range(width + 1)]
-    return [sum(recent[a:b]) / (b - a) for a, b in pairwise(edges)]
+    size = -(-window // width)
+    end = len(values) - (second + 1) % size if size > 1 else len(values)
+    start = max(0, len(values) - window)
+    return [sum(values[at - size : at]) / size for at in range(end, start + size - 1, -size)][::-1]
 
 
 def spark(values: Iterable[float], signs: str, top: float | None = None) -> str:

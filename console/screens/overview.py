@@ -27,7 +27,7 @@ from console.widgets.keyline import KeyLine
 from console.widgets.notice import NoticeLine
 from console.widgets.numbers import NumbersGrid
 from console.widgets.panel import LinePanel, ListPanel
-from console.widgets.progress import Progress
+from console.widgets.progress import Figures, Progress, ProgressBar
 from console.widgets.spark import SparkStrip
 from console.widgets.stuck import Stuck
 from console.widgets.tiny import TinyLine
@@ -72,6 +72,9 @@ class OverviewScreen(Screen[None]):
             yield Header()
             yield AlertLine()
             yield Progress()
+            with Horizontal(id="progress"):
+                yield ProgressBar()
+                yield Figures()
             yield SparkStrip()
             with Horizontal(id="charts"):
                 yield AcceptedChart()

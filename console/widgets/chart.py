@@ -72,7 +72,7 @@ class Chart(LinePanel):
         if frame.snapshot is None or height < 5 or width < 20:
             return [title]
         second = int(frame.snapshot.at.timestamp())
-        key = (second, frame.snapshot.node, span, width, height)
+        key = (second // max(1, window // width), frame.snapshot.node, span, width, height)
         if self._drawn is None or self._drawn[0] != key:
             kept = min(window, len(frame.snapshot.accepted_series))
             shown = span if kept >= window else f"{kept}s" if kept < 120 else f"{kept // 60}m"
@@ -99,10 +99,11 @@ class AcceptedChart(Chart):
         """The configured rate first, so that the measured line lies on top."""
         if frame.snapshot is None:
             return []
+        second = int(frame.snapshot.at.timestamp())
         sign = "*" if frame.glyphs.ascii else "hd"
         return [
-            Series(sampled(frame.snapshot.rate_series, window, width), "-"),
-            Series(sampled(frame.snapshot.accepted_series, window, width), sign),
+            Series(sampled(frame.snapshot.rate_series, window, width, second), "-"),
+            Series(sampled(frame.snapshot.accepted_series, window, width, second), sign),
         ]
 
 
@@ -115,8 +116,9 @@ class TokenWaitChart(Chart):
         """The median first, the worst on top."""
         if frame.snapshot is None:
             return []
+        second = int(frame.snapshot.at.timestamp())
         sign = "*" if frame.glyphs.ascii else "hd"
         return [
-            Series(sampled(frame.snapshot.token_wait_median_series, window, width), "."),
-            Series(sampled(frame.snapshot.token_wait_series, window, width), sign),
+            Series(sampled(frame.snapshot.token_wait_median_series, window, width, second), "."),
+            Series(sampled(frame.snapshot.token_wait_series, window, width, second), sign),
         ]

@@ -98,7 +98,7 @@ def _heads(frame: Frame, columns: Sequence[Column]) -> Line:
 
 
 def _row(n: NumberView, frame: Frame, columns: Sequence[Column], under_cursor: bool) -> Line:
-    line = Line(">" if under_cursor else " ", "key")
+    line = Line(">", "key") if under_cursor else Line(" ")
     staged = frame.staged.get(n.id)
     for c in columns:
         if staged is not None and c.head == "CEIL":
@@ -138,7 +138,7 @@ def _sent(n: NumberView, _frame: Frame) -> tuple[str, str]:
     """Accepted per second; tries per second beside it wherever they differ."""
     sent, tries = f"{n.sent_per_second:.1f}", f"{n.tries_per_second:.0f}"
     if abs(n.tries_per_second - n.sent_per_second) < max(0.5, n.sent_per_second * 0.01):
-        return sent, "strong"
+        return sent, "text"
     return (f"{n.sent_per_second:.0f}" if n.sent_per_second >= 100 else sent) + f"/{tries}", "warning"
 
 
@@ -177,7 +177,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("ERR%", 6, lambda n, _: ("-" if n.error_share is None else f"{n.error_share * 100:.1f}", "text")),
     Column("TOP", 7, _top_error),
     Column("PENDING", 10, lambda n, _: (number(n.pending), "text")),
-    Column("STUCK", 6, lambda n, _: (number(n.stuck), "warning" if n.stuck else "faint")),
+    Column("STUCK", 6, lambda n, _: (number(n.stuck), "warning" if n.stuck else "text")),
     Column("OK", 4, lambda n, _: (age(n.last_accepted_s), "text")),
     Column("  BOUND BY", 11, lambda n, f: ("  " + _bound(n, f)[0], _bound(n, f)[1]), "<", wide_only=True),
     Column("60s", 10, lambda n, f: (_strip(n, f), "bar"), "<", wide_only=True),

@@ -1,4 +1,4 @@
-"""A block of lines made from a frame. Only lines that differ from the last paint are drawn again."""
+"""A block of lines made from a frame. Only lines that differ are drawn again, up to their last change."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from textual.widget import Widget
 
 from console.fault import shield
 from console.frame import Frame
-from console.line import Line
+from console.line import Line, changed_until
 from console.theme import RAISED
 
 CURSOR = Style(bgcolor=RAISED, bold=True)
@@ -41,11 +41,15 @@ class LinePanel(Widget):
         old, old_cursor = self._lines, self._cursor_line
         new = list(self.lines(frame, width, height))[:height]
         self._lines, self._cursor_line = new, self.cursor_line()
-        changed = {y for y in range(max(len(old), len(new))) if old[y : y + 1] != new[y : y + 1]}
-        if old_cursor != self._cursor_line:
-            changed |= {y for y in (old_cursor, self._cursor_line) if 0 <= y < height}
+        cursors = {old_cursor, self._cursor_line} if old_cursor != self._cursor_line else set()
+        changed: list[Region] = []
+        for y in range(max(len(old), len(new))):
+            if y in cursors or y >= len(old) or y >= len(new):
+                changed.append(Region(0, y, width, 1))
+            elif old[y] != new[y]:
+                changed.append(Region(0, y, changed_until(old[y], new[y], width), 1))
         if changed:
-            self.refresh(*(Region(0, y, width, 1) for y in sorted(changed)))
+            self.refresh(*changed)
 
     def repaint(self) -> None:
         """Show the last frame again, as a whole: the size or the focus has changed."""

@@ -10,10 +10,10 @@ from console.widgets.panel import LinePanel
 
 
 class Progress(LinePanel):
-    """Two lines."""
+    """Row 3."""
 
     def lines(self, frame: Frame, width: int, _height: int) -> Sequence[Line]:
-        """SENT … and the bar."""
+        """SENT … of …, pace, ETA, token wait; the database only when something is wrong with it."""
         snapshot = frame.snapshot
         if snapshot is None:
             return []
@@ -25,23 +25,38 @@ class Progress(LinePanel):
             pace.add(f" tries {rate(t.tries_per_s)}/s", "warning")
         wait = snapshot.token_wait
         sent = f"{number(t.sent)}/{number(t.planned)} {percent(share)}"
-        first = [
+        parts = [
             (0, Line("SENT ", "faint").add(sent, "strong")),
             (1, pace),
             (2, Line("ETA ", "faint").add(duration(t.eta_s), "strong")),
             (4, Line("tokwait p95 ", "faint").add(duration(wait.p95 if wait else None))),
         ]
         if snapshot.database != "ok":
-            first.insert(
-                3, (3, Line(f"DATABASE {clean(snapshot.database, frame.glyphs).upper()}", "critical"))
-            )
-        figures = _figures(t.pending, t.stuck, t.unknown, snapshot.in_flight)
-        second = Line(bar(share, max(10, width - figures.width - 1), frame.glyphs), "bar").add(" ")
-        second.parts.extend(figures.parts)
-        return [fitted(first, width), second]
+            parts.insert(3, (3, Line(f"DATABASE {clean(snapshot.database, frame.glyphs).upper()}", "critical")))
+        return [fitted(parts, width)]
 
 
-def _figures(pending: int, stuck: int, unknown: int, in_flight: int) -> Line:
-    line = Line("pend ", "faint").add(number(pending)).add("  inflight ", "faint").add(number(in_flight))
-    line.add("  ").add(f"STUCK {number(stuck)}", "warning" if stuck else "faint")
-    return line.add("  ").add(f"unknown {number(unknown)}", "warning" if unknown else "faint")
+class ProgressBar(LinePanel):
+    """Row 4, left: by itself, so that it is not sent again with every figure beside it."""
+
+    def lines(self, frame: Frame, width: int, _height: int) -> Sequence[Line]:
+        """The share that is sent."""
+        if frame.snapshot is None:
+            return []
+        t = totals(frame.snapshot)
+        return [Line(bar(t.sent / t.planned if t.planned else 0.0, width, frame.glyphs), "bar")]
+
+
+class Figures(LinePanel):
+    """Row 4, right: what is left, what is under way, what is lost from sight."""
+
+    def lines(self, frame: Frame, width: int, _height: int) -> Sequence[Line]:
+        """pend, inflight, STUCK, unknown; at the right edge."""
+        if frame.snapshot is None:
+            return []
+        t = totals(frame.snapshot)
+        line = Line("pend ", "faint").add(number(t.pending))
+        line.add("  inflight ", "faint").add(number(frame.snapshot.in_flight)).add("  ")
+        line.add(f"STUCK {number(t.stuck)}", "warning" if t.stuck else "faint").add("  ")
+        line.add(f"unknown {number(t.unknown)}", "warning" if t.unknown else "faint")
+        return [Line().end(line, width) if line.width <= width else line]

@@ -13,7 +13,7 @@ class SparkStrip(LinePanel):
     """One line: window, strip, and the figures that the strip cannot say."""
 
     def lines(self, frame: Frame, width: int, _height: int) -> Sequence[Line]:
-        """5m ▅▅▆▆▇ now 318 max 402 cfg 400"""
+        """5m now 318 max 402 cfg 400 ▅▅▆▆▇: the strip last, for it changes least."""
         if frame.snapshot is None:
             return []
         label, window = WINDOWS[frame.window]
@@ -23,8 +23,8 @@ class SparkStrip(LinePanel):
         now = rate(series[-1] if series else None)
         top = max(recent, default=0.0)
         cfg = configured[-1] if configured else None
-        tail = f" now {now} max {rate(top)} cfg {rate(cfg)}{kept}"
-        room = width - len(label) - 1 - len(tail)
-        points = sampled(series, window, room)
+        figures = f"now {now:<4} max {rate(top):<4} cfg {rate(cfg):<4}{kept} "
+        room = width - len(label) - 1 - len(figures)
+        points = sampled(series, window, room, int(frame.snapshot.at.timestamp()))
         strip = spark(points, frame.glyphs.spark, max(top, cfg or 0.0))
-        return [Line(label + " ", "key").add(strip, "bar").to(width - len(tail)).add(tail)]
+        return [Line(label + " ", "key").add(figures).add(strip, "bar")]
