@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain.content import Content
+from engine.domain.content import Content, read_content
 from engine.intake.audience import Audience, Blank, Needs, Refusal, Row
 from engine.intake.fault import FileFault
 
@@ -71,6 +71,22 @@ CASES = [
         separator=";",
     ),
     Case("headers in another case, between blanks", f" PHONE , Name\u00a0\n{ANA},Ana\n", [(2, ANA, "Ana")]),
+    Case("headers with blanks inside", f"Pho ne,N A me\n{ANA},Ana\n", [(2, ANA, "Ana")]),
+    Case(
+        "a value that the spreadsheet was told is text",
+        f'{HEAD}{ANA},="007"\n{BIA},"=""008"""\n',
+        [(2, ANA, "007"), (3, BIA, "008")],
+    ),
+    Case("a mobile in its older spelling", f"{HEAD}11 8888-0001,Ana\n", [(2, "+551188880001", "Ana")]),
+    Case("a number written from right to left", f"{HEAD}\u202b{ANA}\u202c,Ana\n", [(2, ANA, "Ana")]),
+    Case("digits of another script", f"{HEAD}+٥٥١١٩٨٨٨٨٠٠٠١,Ana\n", [(2, ANA, "Ana")]),
+    Case("whole numbers that a tool kept as decimals", f"{HEAD}5511988880001.0,Ana\n", [(2, ANA, "Ana")]),
+    Case(
+        "scientific notation that has lost nothing",
+        f"{HEAD}5.511988880001E+12,Ana\n",
+        [],
+        [(2, "phone", "scientific")],
+    ),
     Case("quoted headers", f'"phone","name"\n"{ANA}","Ana"\n', [(2, ANA, "Ana")]),
     Case(
         "a phone column of another name",
@@ -313,3 +329,66 @@ def test_a_refused_row_is_kept_as_it_was(tmp_path: Path) -> None:
         (refusal,) = audience
     assert isinstance(refusal, Refusal)
     assert refusal.raw == '119, "Lima, ""Ana"""\n'
+
+
+PLACES = read_content(
+    {
+        "header": {"type": "image", "link": {"column": "photo"}},
+        "body": ["name", {"text": "x" * 1_000}],
+        "buttons": [{"type": "url", "column": "code"}, {"type": "copy_code", "column": "code"}],
+    }
+)
+PHOTO = "https://example.org/a.png"
+
+COMPONENTS: list[tuple[str, str, str, str | None, str | None]] = [
+    ("Ana", PHOTO, "A1", None, None),
+    ("Ana", "example.org/a.png", "A1", "photo", "is no link"),
+    ("Ana", "", "A1", "photo", "is empty"),
+    ("Ana", PHOTO, "A 1", "code", "holds a blank"),
+    ("Ana", PHOTO, "A" * 21, "code", "20 characters that a code to copy"),
+    ("x" * 24, PHOTO, "A1", None, None),
+    ("x" * 25, PHOTO, "A1", None, "together longer than the 1,024"),
+]
+
+
+@pytest.mark.parametrize(("name", "photo", "code", "column", "reason"), COMPONENTS)
+def test_every_column_of_a_template_is_checked_for_its_place(
+    name: str, photo: str, code: str, column: str | None, reason: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "audience.csv"
+    path.write_text(f"phone,name,photo,code\n{ANA},{name},{photo},{code}\n", encoding="utf-8")
+    with Audience(path, Needs("phone", PLACES, None)) as audience:
+        (found,) = audience
+    if reason is None:
+        assert isinstance(found, Row)
+        assert found.params == {"name": name, "photo": photo, "code": code}
+    else:
+        assert isinstance(found, Refusal)
+        assert found.column == column
+        assert reason in found.reason
+
+
+@pytest.mark.parametrize(
+    ("cells", "cleaned"),
+    [
+        (f"{ANA},Ana", []),
+        (f"'{ANA},Ana", [("phone", "marked as text")]),
+        (f'="{ANA}",="Ana"', [("phone", "marked as text"), ("name", "marked as text")]),
+        ("5511988880001.0,Ana", [("phone", "decimals")]),
+        (f"\u200b{ANA},Ana", [("phone", "cannot be seen")]),
+        ("+٥٥١١٩٨٨٨٨٠٠٠١,Ana", [("phone", "another script")]),
+        (f"{ANA},O'Hara", []),
+    ],
+)
+def test_what_was_taken_off_a_cell_is_told(
+    cells: str, cleaned: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    path = tmp_path / "audience.csv"
+    path.write_text(f"phone,name\n{cells}\n", encoding="utf-8")
+    with Audience(path, Needs("phone", NAME, None)) as audience:
+        (row,) = audience
+    assert isinstance(row, Row)
+    assert [cell.column for cell in row.cleaned] == [column for column, _ in cleaned]
+    for cell, (_, part) in zip(row.cleaned, cleaned, strict=True):
+        assert part in cell.reason
+        assert "98888" not in cell.reason

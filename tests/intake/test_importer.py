@@ -89,6 +89,39 @@ async def test_a_file_is_accounted_for_line_by_line(pool: Pool, campaign: str, t
     assert report.exit_code == 0
 
 
+FOLDED: list[tuple[str, str, list[tuple[int, int]], int]] = [
+    ("nobody twice", "phone,name,date\n11988880001,A,1\n11988880002,B,1\n", [], 2),
+    ("the same spelling", "phone,name,date\n11988880001,A,1\n11988880001,A,1\n", [(3, 2)], 1),
+    ("another way to write it", "phone,name,date\n11988880001,A,1\n+55 (11) 98888-0001,A,1\n", [(3, 2)], 1),
+    ("other values: the first line wins", "phone,name,date\n11988880001,A,1\n11988880001,B,2\n", [(3, 2)], 1),
+    (
+        "three times",
+        "phone,name,date\n11988880001,A,1\n11988880001,A,1\n11988880001,A,1\n",
+        [(3, 2), (4, 2)],
+        1,
+    ),
+    ("across blank lines", "phone,name,date\n\n11988880001,A,1\n,,\n11988880001,A,1\n", [(5, 3)], 1),
+    ("not into a refused line", "phone,name,date\n11988880001,,1\n11988880001,A,1\n", [], 1),
+    ("a refused line is not folded", "phone,name,date\n11988880001,A,1\n11988880001,,1\n", [], 1),
+    (
+        "two people, crossed",
+        "phone,name,date\n11988880001,A,1\n11988880002,B,1\n11988880002,B,1\n11988880001,A,1\n",
+        [(4, 3), (5, 2)],
+        2,
+    ),
+]
+
+
+@pytest.mark.parametrize(("content", "folds", "taken"), [f[1:] for f in FOLDED], ids=[f[0] for f in FOLDED])
+async def test_a_person_who_stands_twice_is_folded_into_the_first_line(
+    pool: Pool, campaign: str, tmp_path: Path, content: str, folds: list[tuple[int, int]], taken: int
+) -> None:
+    report = await imported(pool, audience(tmp_path, content))
+    assert [(fold.line, fold.into_line) for fold in report.folds] == folds
+    assert (report.taken, report.folded) == (taken, len(folds))
+    assert report.lines == 1 + report.taken + report.folded + report.refused + report.blank
+
+
 async def test_rows_are_pending_at_once_and_in_the_order_of_the_file(
     pool: Pool, campaign: str, tmp_path: Path
 ) -> None:

@@ -30,6 +30,13 @@ def alike(n: int) -> str:
     return f"+5511980000001,Ana {n},{NOTE}\n"
 
 
+def dirty(n: int) -> str:
+    """Of ten lines four hold nothing; of a hundred people five stand further up already."""
+    if n % 10 < 4:
+        return "\n" if n % 10 < 2 else ",,\n"
+    return unlike(n - 6 if n % 120 == 119 or n % 60 == 9 else n)
+
+
 def refused(n: int) -> str:
     return f"119,Ana {n},{NOTE}\n"
 
@@ -46,11 +53,18 @@ def quoted(n: int) -> str:
     ("row", "rows", "outcome"),
     [
         (unlike, ROWS, {"taken": ROWS}),
+        (dirty, ROWS, {"blank": ROWS * 4 // 10}),
         (alike, ROWS, {"taken": 1, "folded": ROWS - 1}),
         (refused, ROWS, {"refused": ROWS}),
         (quoted, 1, {"file_fault": {"line": 2}}),
     ],
-    ids=["people", "one person", "refused rows", "a quote that is never closed"],
+    ids=[
+        "people",
+        "people, blank lines and people twice",
+        "one person",
+        "refused rows",
+        "a quote that is never closed",
+    ],
 )
 def test_memory_stays_flat_for_a_file_full_of(
     row: Callable[[int], str], rows: int, outcome: dict[str, object], database_url: str, tmp_path: Path
