@@ -52,11 +52,14 @@ class WebhookCounts(Protocol):
 class Node(Protocol):
     """All that a scrape needs of an engine."""
 
-    figures: NodeFigures
-    database: DatabaseFigures
-    webhooks: WebhookCounts | None
-    webhook_answers: Mapping[int, int]
-
+    @property
+    def figures(self) -> NodeFigures: ...
+    @property
+    def database(self) -> DatabaseFigures: ...
+    @property
+    def webhooks(self) -> WebhookCounts | None: ...
+    @property
+    def webhook_answers(self) -> Mapping[int, int]: ...
     @property
     def latest(self) -> Snapshot | None: ...
 

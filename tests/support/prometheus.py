@@ -34,11 +34,13 @@ needs_prometheus = pytest.mark.skipif(
 )
 
 
-def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
+def promtool(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run promtool to its end."""
     program = tool("promtool")
     assert program is not None
-    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        [program, *arguments], input=stdin, capture_output=True, text=True, check=False, timeout=60
+    )
 
 
 class Prometheus:
