@@ -17,6 +17,9 @@ from tests.support import builders
 SIZES = (200_000, 1_000_000)
 LOOK_S = 0.02
 
+LINES, BLANK, TWICE = 1_000_000, 400_000, 30_000
+"""A list as people keep it: lines that hold nothing, and of those with somebody one in twenty that repeats a number."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ran:
@@ -30,8 +33,9 @@ class Ran:
 async def measure(world: World) -> Section:
     """A file of one person first: what the command costs before it reads anybody."""
     rows = []
+    dirty = LINES - BLANK - TWICE
     async with world.database() as (url, pool):
-        for size in (1, *SIZES):
+        for size in (1, *SIZES, dirty):
             await builders.campaign(pool, f"import-{size}", body=["name", "date"])
         environment = world.environment(url)
         empty = await _run(world, environment, 1)
@@ -44,12 +48,23 @@ async def measure(world: World) -> Section:
             rows.append(
                 Row(f"Import of {size:,} rows, all new", size / ran.seconds, 1000 * ran.cpu / size, note=note)
             )
+        ran = await _run(world, environment, dirty, lines=LINES)
+        note = (
+            f"{ran.seconds:.1f} s; {dirty:,} taken, {TWICE:,} folded; {ran.peak - empty.peak:.0f} MB over the command "
+            "for one row; the rate is of lines"
+        )
+        what = f"Import of {LINES:,} lines, {BLANK:,} of them blank, 5 % people twice"
+        rows.append(Row(what, LINES / ran.seconds, 1000 * ran.cpu / LINES, note=note))
     return Section(rows)
 
 
-async def _run(world: World, environment: Mapping[str, str], size: int) -> Ran:
+async def _run(world: World, environment: Mapping[str, str], size: int, lines: int | None = None) -> Ran:
+    """An import that takes `size` people, from as many lines or from a dirty file of `lines`."""
     path = world.directory / f"audience-{size}.csv"
-    _write(path, size)
+    if lines is None:
+        _write(path, size)
+    else:
+        _write_dirty(path)
     words = (TIDEGATE, "import", path, "--campaign", f"import-{size}", "--json")
     pipe = asyncio.subprocess.PIPE
     started = time.monotonic()
@@ -86,3 +101,18 @@ def _write(path: Path, size: int) -> None:
     with path.open("w", encoding="utf-8") as file:
         file.write("phone,name,date\n")
         file.writelines(f"+55119{10_000_000 + n},José Ação {n},2026-12-0{n % 9 + 1}\n" for n in range(size))
+
+
+def _write_dirty(path: Path) -> None:
+    """Of every hundred lines forty are blank, and three repeat a number that stands well above them."""
+    person = 0
+    with path.open("w", encoding="utf-8") as file:
+        file.write("phone,name,date\n")
+        for n in range(LINES):
+            if n % 100 < 40:
+                file.write("\n" if n % 2 else ",,\n")
+                continue
+            again = n % 100 > 96 and person > 50
+            whose = person - 50 if again else person
+            person += not again
+            file.write(f"+55119{80_000_000 + whose},José Ação {whose},2026-12-01\n")
