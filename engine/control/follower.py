@@ -76,7 +76,10 @@ def served(desired: Desired) -> dict[int, list[Campaign]]:
         if campaign.state != "running" and campaign.held_by != STOPS:
             continue
         for number_id in campaign.numbers:
-            account = desired.numbers[number_id].account
+            number = desired.numbers.get(number_id)
+            if number is None:  # added between the two reads; the next look, which follows at once, has it
+                continue
+            account = number.account
             if (Scope.TEMPLATE, template_key(account, campaign.template, campaign.language)) not in stopped:
                 by_number.setdefault(number_id, []).append(_open_lanes(campaign, account, stopped))
     return by_number
