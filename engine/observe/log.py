@@ -42,20 +42,25 @@ class LineWriter:
     def close(self) -> None:
         """Write what is queued, for PATIENCE seconds at most."""
         with contextlib.suppress(queue.Full):
-            self._lines.put_nowait(None)
+            self._lines.put(None, timeout=PATIENCE)
         self._thread.join(PATIENCE)
 
     def _write_all(self) -> None:
         while (text := self._lines.get()) is not None:
-            with self._counting:
-                lost, self._lost = self._lost, 0
-            notice = f'{{"level": "warning", "event": "log lines lost", "lines": {lost}}}\n' if lost else ""
-            try:
-                self._stream.write(notice + text)
-                if self._lines.empty():
-                    self._stream.flush()
-            except (OSError, ValueError):  # full, closed: the next line tries again
-                self._lose(lost + 1)
+            self._write_one(text)
+        if self._lost:
+            self._write_one("")
+
+    def _write_one(self, text: str) -> None:
+        with self._counting:
+            lost, self._lost = self._lost, 0
+        notice = f'{{"level": "warning", "event": "log lines lost", "lines": {lost}}}\n' if lost else ""
+        try:
+            self._stream.write(notice + text)
+            if self._lines.empty():
+                self._stream.flush()
+        except (OSError, ValueError):  # full, closed: the next line tries again
+            self._lose(lost + 1)
 
     def _lose(self, lines: int) -> None:
         with self._counting:

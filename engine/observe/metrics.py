@@ -12,6 +12,9 @@ from functools import partial
 
 from engine.domain.snapshot import SERIES_SECONDS, Percentiles
 
+_RING = SERIES_SECONDS + 1
+"""Places: the whole seconds, and the one that is running."""
+
 _SLICE = 10.0
 _SLICES = 6
 _SMALLEST = 1e-4
@@ -20,27 +23,27 @@ _BUCKETS = 22 * _PER_OCTAVE  # 0.1 ms to 419 s
 
 
 class Ring:
-    """One figure per second, the newest SERIES_SECONDS of them."""
+    """One figure per second, the newest SERIES_SECONDS whole ones and the running one."""
 
     def __init__(self) -> None:
-        self._values = [0.0] * SERIES_SECONDS
+        self._values = [0.0] * _RING
         self._second = 0
 
     def add(self, now: float, value: float = 1.0) -> None:
         """Add to the second in which `now` lies."""
         self._advance(int(now))
-        self._values[int(now) % SERIES_SECONDS] += value
+        self._values[int(now) % _RING] += value
 
     def put(self, now: float, value: float) -> None:
         """Set the second in which `now` lies."""
         self._advance(int(now))
-        self._values[int(now) % SERIES_SECONDS] = value
+        self._values[int(now) % _RING] = value
 
     def last(self, now: float, count: int) -> tuple[float, ...]:
         """The `count` whole seconds before the running one, oldest first."""
         self._advance(int(now))
         end = int(now)
-        return tuple(self._values[second % SERIES_SECONDS] for second in range(end - count, end))
+        return tuple(self._values[second % _RING] for second in range(end - count, end))
 
     def mean(self, now: float, count: int) -> float:
         """Per second, over the last `count` whole seconds."""
@@ -49,8 +52,8 @@ class Ring:
     def _advance(self, second: int) -> None:
         if second <= self._second:
             return
-        for stale in range(max(self._second + 1, second - SERIES_SECONDS + 1), second + 1):
-            self._values[stale % SERIES_SECONDS] = 0.0
+        for stale in range(max(self._second + 1, second - _RING + 1), second + 1):
+            self._values[stale % _RING] = 0.0
         self._second = second
 
 

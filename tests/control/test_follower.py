@@ -1,7 +1,7 @@
 """The follower sees what people want, soon, and survives a database that is away."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
@@ -31,6 +31,11 @@ async def following(pool: Pool) -> AsyncIterator[tuple[Follower, "asyncio.Queue[
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0)
 
 
 async def next_that(news: "asyncio.Queue[Desired]", version: int) -> Desired:
@@ -75,11 +80,9 @@ async def test_a_database_that_is_away_is_waited_out(pool: Pool, monkeypatch: py
     task = asyncio.create_task(made.run())
     async with asyncio.timeout(20):
         await asked.wait()
-        while made.healthy:
-            await asyncio.sleep(0)
+        await until(lambda: not made.healthy)
         away = False
-        while not made.healthy:
-            await asyncio.sleep(0)
+        await until(lambda: made.healthy)
     task.cancel()
     assert made.desired.version >= 0
 
