@@ -327,4 +327,4 @@ def test_a_dry_run_says_what_becomes_of_everybody(ticket: Tidegate, database_url
     assert found["eta"] is not None
     text = ticket("campaign preview ticket --audience").stdout
     assert "1 are US numbers, and Meta delivers no marketing" in text
-    assert "At 10/s it takes 0:00:00" in text
+    assert "At 10/s it takes 0 s: until" in text

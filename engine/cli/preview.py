@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -102,10 +101,17 @@ def _show_audience(found: "AudiencePreview", as_json: bool) -> None:
     if found.eta is None or found.seconds is None:
         print("No number of the campaign may send now: there is no end in sight.")
     else:
-        lasts, until = str(timedelta(seconds=round(found.seconds))), found.eta.isoformat(timespec="seconds")
-        print(
-            f"At {found.rate:g}/s it takes {lasts} (hours, minutes, seconds): until {until}, if it began now."
-        )
+        lasts, until = _lasts(found.seconds), found.eta.isoformat(timespec="seconds")
+        print(f"At {found.rate:g}/s it takes {lasts}: until {until}, if it began now.")
+
+
+def _lasts(seconds: float) -> str:
+    """Roughly, for people: `2 h 5 min`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours:,} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def _audience_json(found: "AudiencePreview") -> dict[str, object]:

@@ -160,6 +160,16 @@ async def test_the_same_file_again_adds_nobody(pool: Pool, campaign: str, tmp_pa
     assert await pool.fetchval("SELECT planned FROM campaign") == 3
 
 
+async def test_what_was_imported_is_frozen_whatever_a_later_file_says(
+    pool: Pool, campaign: str, tmp_path: Path
+) -> None:
+    await imported(pool, audience(tmp_path, "phone,name,date\n11988880001,Ana,1\n"))
+    report = await imported(pool, audience(tmp_path, "phone,name,date\n11988880001,Eva,2\n"))
+    assert (report.taken, report.already) == (0, 1)
+    [row] = await pool.fetch(KEPT)
+    assert json.loads(row["params"]) == {"name": "Ana", "date": "1"}
+
+
 async def test_a_second_file_adds_to_what_is_planned_and_uses_the_lanes_that_are_there(
     pool: Pool, campaign: str, tmp_path: Path
 ) -> None:
