@@ -48,10 +48,20 @@ def run_demo(no_ui: bool, open_console: OpenConsole | None) -> int:
     """The exit code. Without a terminal, with `no_ui` or without a screen it runs to the end by itself."""
     headless = no_ui or open_console is None or not (sys.stdout.isatty() and sys.stdin.isatty())
     options = RunOptions(no_ui=headless, until_finished=headless, linger=LINGER, demo=True)
-    with _directory() as directory, ExitStack() as world:
-        world.enter_context(server(directory / EMBEDDED))
+    with world() as config:
+        if headless or open_console is None:
+            return run_headless(config, options)
+        return open_console(config, options)
+
+
+@contextmanager
+def world(scenario: Path | None = None) -> Iterator[Config]:
+    """A prepared world: everything is there and started but the engine. `scenario`: another day of the simulator's."""
+    with _directory() as directory, ExitStack() as up:
+        up.enter_context(server(directory / EMBEDDED))
         secret, token, port = secrets.token_hex(16), secrets.token_hex(16), _free_port()
-        api_url = world.enter_context(_simulator(secret, token, f"http://127.0.0.1:{port}/webhook"))
+        day = scenario or up.enter_context(as_file(files("engine.simulator") / "demo.json"))
+        api_url = up.enter_context(_simulator(day, secret, token, f"http://127.0.0.1:{port}/webhook"))
         config = Config(
             api_url=f"{api_url}/v25.0",
             data_dir=directory,
@@ -61,9 +71,7 @@ def run_demo(no_ui: bool, open_console: OpenConsole | None) -> int:
             node="demo",
         )
         asyncio.run(_prepare(config, _keep_token(directory, token)))
-        if headless or open_console is None:
-            return run_headless(config, options)
-        return open_console(config, options)
+        yield config
 
 
 async def _prepare(config: Config, token: str) -> None:
@@ -103,7 +111,7 @@ def _keep_token(directory: Path, token: str) -> str:
 
 
 @contextmanager
-def _simulator(secret: str, token: str, webhook: str) -> Iterator[str]:
+def _simulator(scenario: Path, secret: str, token: str, webhook: str) -> Iterator[str]:
     """The provider's double in a process of its own; ends with us, also when we are killed (its stdin closes)."""
     environment = {
         **os.environ,
@@ -111,35 +119,34 @@ def _simulator(secret: str, token: str, webhook: str) -> Iterator[str]:
         "TIDEGATE_SIMULATOR_TOKEN": token,
         "TIDEGATE_SIMULATOR_WEBHOOK": webhook,
     }
-    with as_file(files("engine.simulator") / "demo.json") as scenario:
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "engine.simulator",
-                "--port",
-                "0",
-                "--scenario",
-                scenario,
-                "--exit-with-stdin",
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=environment,
-            start_new_session=True,  # a ctrl-c is for us; it ends when we have drained
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            line = process.stdout.readline()
-            yield str(json.loads(line)["listening"])
-        finally:
-            process.stdin.close()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(5)
-            process.kill()
-            process.wait()
-            process.stdout.close()
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "engine.simulator",
+            "--port",
+            "0",
+            "--scenario",
+            scenario,
+            "--exit-with-stdin",
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+        start_new_session=True,  # a ctrl-c is for us; it ends when we have drained
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        yield str(json.loads(line)["listening"])
+    finally:
+        process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(5)
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 @contextmanager
