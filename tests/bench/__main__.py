@@ -7,8 +7,11 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
+import psutil  # type: ignore[import-untyped]
+
 from tests.bench import imports, receiving, results, screen, sends, statements
 from tests.bench.results import Section
+from tests.bench.usage import Strangers
 from tests.bench.world import World, open_world
 
 SECTIONS: dict[str, Callable[[World], Awaitable[Section]]] = {
@@ -46,20 +49,24 @@ def main() -> int:
 
 
 def _run(names: Sequence[str]) -> str:
-    started = time.monotonic()
     with open_world() as world:
-        sections = asyncio.run(_measure(world, names))
-        return results.render(sections, world.version, time.monotonic() - started)
+        return asyncio.run(_measure(world, names))
 
 
-async def _measure(world: World, names: Sequence[str]) -> list[Section]:
-    done = []
-    for name in names:
-        print(f"bench: {name} …", file=sys.stderr)
-        started = time.monotonic()
-        done.append(await SECTIONS[name](world))
-        print(f"bench: {name} took {time.monotonic() - started:.0f} s", file=sys.stderr)
-    return done
+async def _measure(world: World, names: Sequence[str]) -> str:
+    strangers = Strangers(psutil.Process())
+    watching = asyncio.create_task(strangers.watch())
+    began, done = time.monotonic(), []
+    try:
+        for name in names:
+            print(f"bench: {name} …", file=sys.stderr)
+            started = time.monotonic()
+            done.append(await SECTIONS[name](world))
+            print(f"bench: {name} took {time.monotonic() - started:.0f} s", file=sys.stderr)
+    finally:
+        watching.cancel()
+    course = f"measured in {(time.monotonic() - began) / 60:.1f} minutes, {strangers.said()}"
+    return results.render(done, world.version, course)
 
 
 if __name__ == "__main__":

@@ -56,11 +56,11 @@ class Section:
     goals: Sequence[Goal] = ()
 
 
-def render(sections: Iterable[Section], postgres: str, took_s: float) -> str:
-    """The document, without what was written by hand."""
+def render(sections: Iterable[Section], postgres: str, course: str) -> str:
+    """The document, without what was written by hand. `course`: how the run went."""
     sections = list(sections)
     lines = ["# Bench", "", "`make bench` (`python -m tests.bench`) measures anew and writes this file.", ""]
-    lines += [f"- {line}" for line in _circumstances(postgres, took_s)]
+    lines += [f"- {line}" for line in _circumstances(postgres, course)]
     lines += ["", _line(HEADINGS), _line(["---", "--:", "--:", "--:", "--:", "---"])]
     lines += [_line(row.cells()) for section in sections for row in section.rows]
     goals = [goal for section in sections for goal in section.goals]
@@ -81,11 +81,11 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _circumstances(postgres: str, took_s: float) -> list[str]:
+def _circumstances(postgres: str, course: str) -> list[str]:
     packages = ", ".join(f"{name} {version(name)}" for name in VERSIONS)
     memory = psutil.virtual_memory().total / 2**30
     return [
-        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {_commit()}, measured in {took_s / 60:.1f} minutes",
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {_commit()}; {course}",
         f"{_processor()}, {psutil.cpu_count()} cores, {memory:.0f} GiB, {platform.system()} {platform.release()}",
         f"Python {platform.python_version()}, Postgres {postgres}, {packages}",
     ]

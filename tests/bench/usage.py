@@ -1,5 +1,6 @@
 """CPU time and memory of processes, read from the system: what a process used, not what it says of itself."""
 
+import asyncio
 import contextlib
 import time
 from collections.abc import Mapping
@@ -8,13 +9,15 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 
+STRANGERS_EVERY_S = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """CPU seconds used so far, by name of the watched; and of the whole machine, all cores together."""
+    """CPU seconds used so far, by name of the watched and process id; and of the machine, all cores together."""
 
     at: float
-    used: Mapping[str, float]
+    used: Mapping[str, Mapping[int, float]]
     machine: float
 
 
@@ -35,16 +38,38 @@ def look(watched: Mapping[str, psutil.Process]) -> Moment:
     """Now; each watched process with all that it has started."""
     machine = psutil.cpu_times()
     busy = sum(machine) - machine.idle - machine.iowait - machine.guest - machine.guest_nice
-    used = {name: sum(_cpu(one) for one in _family(process)) for name, process in watched.items()}
+    used = {name: {one.pid: _cpu(one) for one in _family(process)} for name, process in watched.items()}
     return Moment(time.monotonic(), used, busy)
 
 
 def between(before: Moment, after: Moment) -> Span:
     """From one look to a later one."""
     seconds = after.at - before.at
-    used = {name: after.used[name] - before.used[name] for name in after.used}
+    used = {name: _grown(before.used[name], after.used[name]) for name in after.used}
     others = max(0.0, after.machine - before.machine - sum(used.values())) / seconds
     return Span(seconds, used, others)
+
+
+class Strangers:
+    """Watches, beside everything, how much of the machine somebody else has: figures are only as good as its rest."""
+
+    def __init__(self, *ours: psutil.Process) -> None:
+        self._ours = {str(one.pid): one for one in ours}
+        self.cores: list[float] = []
+
+    async def watch(self) -> None:
+        """For ever."""
+        before = look(self._ours)
+        while True:
+            await asyncio.sleep(STRANGERS_EVERY_S)
+            after = look(self._ours)
+            self.cores.append(between(before, after).others)
+            before = after
+
+    def said(self) -> str:
+        """In words."""
+        half, most = quantile(self.cores, 0.5), quantile(self.cores, 1.0)
+        return f"strangers had {half:.0%} of a core busy meanwhile (median), at most {most:.0%}"
 
 
 def main_thread_s(process: psutil.Process) -> float:
@@ -72,6 +97,11 @@ def _cpu(process: psutil.Process) -> float:
     except psutil.NoSuchProcess:
         return 0.0
     return float(times.user + times.system)
+
+
+def _grown(before: Mapping[int, float], after: Mapping[int, float]) -> float:
+    """A process that has ended in between took what it used with it; one that is new counts from its start."""
+    return sum(max(0.0, seconds - before.get(pid, 0.0)) for pid, seconds in after.items())
 
 
 def quantile(samples: list[float], share: float) -> float:
