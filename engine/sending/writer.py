@@ -51,7 +51,9 @@ class Writer:
         self._waiting: list[tuple[Result, Next]] = []
         self._stamps: list[Stamps] = []
         self._wake = asyncio.Event()
+        self._storing = 0
         self._busy = False
+        self._doubtful = False
         self._stamped_at = 0.0
         self.healthy = True
 
@@ -77,7 +79,7 @@ class Writer:
     @property
     def backlog(self) -> int:
         """Results in memory that are not in the database."""
-        return len(self._waiting)
+        return len(self._waiting) + self._storing
 
     @property
     def idle(self) -> bool:
@@ -105,13 +107,19 @@ class Writer:
             self._stamps += self._cut_stamps()
             self._stamped_at = time()
         while self._waiting or self._stamps:
-            self._busy = True
             batch, self._waiting = _one_per_row(self._waiting)
             stamps, self._stamps = self._stamps, []
+            self._busy, self._storing = True, len(batch)
             started = time()
-            await self._store(batch, stamps)
+            try:
+                await self._store(batch, stamps)
+            except BaseException:  # this loop ends; whoever flushes at the end of the node has them all
+                self._waiting, self._stamps = batch + self._waiting, stamps + self._stamps
+                self._doubtful = True
+                raise
+            finally:
+                self._busy, self._storing = False, 0
             self._figures.commit_time.add(time(), time() - started)
-            self._busy = False
             self._written(batch)
 
     async def flush_all(self) -> None:
@@ -125,7 +133,7 @@ class Writer:
 
     async def _store(self, batch: list[tuple[Result, Next]], stamps: list[Stamps]) -> None:
         facts = [_fact(result, decided) for result, decided in batch]
-        repeated = False
+        repeated, self._doubtful = self._doubtful, False
         while True:
             try:
                 async with self._db.acquire() as db, db.transaction():
