@@ -26,15 +26,17 @@ from console.screens.campaigns import CampaignsScreen
 from console.screens.dialog import Dialog
 from console.screens.events import EventsScreen
 from console.screens.help import HelpScreen
+from console.screens.holds import HoldsScreen
 from console.screens.overview import OverviewScreen
 from console.screens.page import PageScreen
 from console.session import Session
+from console.terminal import SteadyDriver
 from console.theme import THEME
 from engine import clock
 from engine.domain.act import PauseCampaign, ResumeCampaign, StartCampaign
 
 Mode = Literal["run", "attach", "demo"]
-_EVERYWHERE = ("help", "events", "log", "campaigns", "alerts", "export", "freeze")
+_EVERYWHERE = ("help", "events", "log", "campaigns", "alerts", "holds", "export", "freeze")
 _BACKLOG_SLOW, _BACKLOG_STOP = 2, 8
 """Frames that the terminal has not taken: above the first paint once a second, above the second not at all.
 Textual's queue holds 30 and then blocks the loop."""
@@ -80,7 +82,7 @@ class ConsoleApp(App[str], inherit_bindings=False):
         self._painted_at = float("-inf")
         self._waiting_key: events.Key | None = None
         self._alarmed: set[tuple[str, float]] = set()
-        super().__init__()
+        super().__init__(driver_class=SteadyDriver)
         self.animation_level = "none"
 
     def on_mount(self) -> None:
@@ -200,6 +202,8 @@ class ConsoleApp(App[str], inherit_bindings=False):
                     self._open(CampaignsScreen(self.session))
                 case "alerts":
                     self._open(AlertsScreen(self.session))
+                case "holds":
+                    self._open(HoldsScreen(self.session))
                 case "export":
                     self.export()
                 case "freeze":
@@ -218,6 +222,10 @@ class ConsoleApp(App[str], inherit_bindings=False):
         """q: in `run` the engine goes on without a screen."""
         alive = self.session.link.ended() is None
         self.exit("headless" if self.mode == "run" and alive else "quit")
+
+    def terminal_lost(self) -> None:
+        """The terminal is gone (in the driver's thread): leave as q does, so that the engine goes on."""
+        self.call_later(self.leave)
 
     def export(self) -> None:
         """S: the screen as it is, into the directory the console was started in; never over another file."""

@@ -75,6 +75,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("log", ("l",), "l", "the event log", "See"),
     Action("campaigns", ("c",), "c", "campaigns with their books", "See"),
     Action("alerts", ("!", "exclamation_mark"), "!", "all alerts, with what to do", "See"),
+    Action("holds", ("h",), "h", "holds: what stands still until a person lifts it", "See"),
     Action("export", ("S",), "S", "export the screen as SVG", "See"),
     Action("help", ("question_mark",), "?", "this help", "See", "help", palette=True),
     Action("palette", ("ctrl+p",), "ctrl+p", "all commands by name", "See", "palette", palette=False),

@@ -18,7 +18,7 @@ class AlertsScreen(PageScreen):
         )
 
     def items(self, frame: Frame, _width: int) -> Sequence[Line]:
-        """Two lines an alert."""
+        """Two or three lines an alert."""
         lines: list[Line] = []
         for alert in ranked_alerts(frame.snapshot) if frame.snapshot else []:
             role = (
@@ -28,4 +28,6 @@ class AlertsScreen(PageScreen):
             )
             lines.append(Line(alert_text(alert, frame, with_advice=False), role))
             lines.append(Line(f"    since {alert.since:%H:%M:%S}Z  do: {frame.text(alert.advice) or '-'}"))
+            if alert.runbook:
+                lines.append(Line(f"    page: {frame.text(alert.runbook)}", "faint"))
         return lines or [Line(" no alerts", "faint")]

@@ -54,6 +54,7 @@ class NumberScreen(PageScreen):
             _pair("rate", f"{rate(n.rate)}/s of the provider's limit {rate(n.limit)}; ceiling now {rate(n.ceiling)}"),
             _pair("sends", f"{rate(n.sent_per_second)}/s accepted, {rate(n.tries_per_second)}/s tried; last second "
                            f"{n.accepted_last_second} of {n.tries_last_second}"),
+            _pair("granted", _granted(n)),
             _pair("60 s", strip),
             _pair("capacity", _capacity(n)),
             _pair("token wait", _percentiles(n.token_wait)),
@@ -85,3 +86,10 @@ def _capacity(n: NumberView) -> str:
     slots = n.rate * min(n.latency.p95, 5.0) * 1.5 + 10
     p95 = duration(min(n.latency.p95, 5.0))
     return f"{rate(n.rate)}/s x {p95} x 1.5 + 10 = {slots:.0f} in flight, now {n.in_flight}"
+
+
+def _granted(n: NumberView) -> str:
+    """What the provider really gives while it throttles."""
+    if not n.throttled_share:
+        return "nothing throttled in 60 s"
+    return f"{rate(n.granted)}/s while {percent(n.throttled_share, 1)} of tries are throttled (60 s)"

@@ -20,6 +20,7 @@ from engine.domain.snapshot import (
     CampaignView,
     ErrorView,
     EventView,
+    HoldView,
     NumberView,
     Percentiles,
     ReconcilePreview,
@@ -235,6 +236,7 @@ def hostile() -> Snapshot:
         alerts=tuple(AlertView(text, "critical", text, text, text, NIGHT, True, False) for text in HOSTILE),
         events=tuple(EventView(NIGHT, text, text) for text in HOSTILE),
         acts=tuple(ActView(text, text, text, None, text, False) for text in HOSTILE),
+        holds=tuple(HoldView(text, text, 131048, text, NIGHT) for text in HOSTILE),
         author=HOSTILE[0], node=HOSTILE[1], host=HOSTILE[2], database=HOSTILE[3], last_reconcile=HOSTILE[4],
     )  # fmt: skip
 

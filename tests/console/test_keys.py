@@ -139,7 +139,7 @@ async def test_escape_never_quits() -> None:
         assert run.on_overview
 
 
-@pytest.mark.parametrize("key", ["e", "l", "c", "exclamation_mark", "question_mark", "enter"])
+@pytest.mark.parametrize("key", ["e", "l", "c", "h", "exclamation_mark", "question_mark", "enter"])
 @pytest.mark.parametrize("way_back", ["escape", "q"])
 async def test_a_page_opens_and_goes_back_to_the_overview(key: str, way_back: str) -> None:
     async with running(bad_night()) as run:
@@ -159,7 +159,18 @@ async def test_help_shows_every_key_of_the_table() -> None:
 
 
 def test_every_action_of_the_table_is_done_by_some_screen() -> None:
-    everywhere = {"help", "events", "log", "campaigns", "alerts", "export", "freeze", "palette", "interrupt"}
+    everywhere = {
+        "help",
+        "events",
+        "log",
+        "campaigns",
+        "alerts",
+        "holds",
+        "export",
+        "freeze",
+        "palette",
+        "interrupt",
+    }
     bound = {str(b.action) for b in OverviewScreen.BINDINGS}  # type: ignore[union-attr]
     assert {a.name for a in ACTIONS if f"key('{a.name}')" not in bound} == everywhere
 

@@ -215,7 +215,7 @@ async def test_below_80x24_p_pauses_everything_after_a_name_and_a_reason() -> No
 @pytest.mark.parametrize("size", [*SIZES, (20, 5), (1, 1)])
 async def test_hostile_text_is_shown_literally_on_every_screen(size: tuple[int, int]) -> None:
     async with running(hostile(), size) as run:
-        for key in ["e", "l", "c", "exclamation_mark", "enter", "r", "P", "equals_sign", "R", "ctrl+p"]:
+        for key in ["e", "l", "c", "h", "exclamation_mark", "enter", "r", "P", "equals_sign", "R", "ctrl+p"]:
             await run.press(key)
             shown = run.text()
             assert not [c for c in shown if c != "\n" and (ord(c) < 32 or c in "\x7f\x9b\u202e\u2066\ud800")]

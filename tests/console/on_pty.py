@@ -1,0 +1,34 @@
+"""A console on the terminal of this process, over a fake link; writes what it submitted and how it was left.
+
+Run as `python -m tests.console.on_pty RESULT_FILE` with the terminal as stdin and stdout.
+"""
+
+import json
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from console.app import ConsoleApp
+from engine import clock
+from engine.domain.snapshot import Snapshot
+from tests.console.support import FakeLink, bad_night
+
+
+class LivingLink(FakeLink):
+    """Publishes something new at every look."""
+
+    def snapshot(self) -> Snapshot | None:
+        self.current = replace(bad_night(), at=clock.now())
+        return self.current
+
+
+def main(result: Path) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the console must notice a lost terminal by itself
+    link = LivingLink()
+    left = ConsoleApp(link).run()
+    result.write_text(json.dumps({"left": left, "submitted": [repr(act) for act in link.submitted]}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
