@@ -43,7 +43,7 @@ log = structlog.get_logger()
 async def open_engine(config: Config, options: RunOptions, origin: str) -> AsyncIterator[Engine]:
     """An engine with everything under it open; run it with `engine.run()`.
 
-    Raises what a person can mend: ConfigError, DatabaseUnreachable, EmbeddedError, MigrationError, AddressInUse.
+    Raises what a person can mend: ConfigError, DatabaseUnreachable, EmbeddedError, MigrationError, ListenError.
     """
     if not config.app_secret and not options.no_webhook:
         raise ConfigError(

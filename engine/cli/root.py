@@ -118,7 +118,6 @@ def _explain(error: Exception) -> tuple[str, int] | None:
     if isinstance(error, _UsageError):
         return _usage(error), WRONG
     # Imported only now: a command that works need not wait for the classes of errors it never meets.
-    from engine.cli.session import AddressInUse
     from engine.commands import Refused
     from engine.config import ConfigError
     from engine.credentials import CredentialError
@@ -128,14 +127,15 @@ def _explain(error: Exception) -> tuple[str, int] | None:
     from engine.postgres.imports import ImportRefused
     from engine.postgres.migrate import MigrationError
     from engine.postgres.pool import DatabaseUnreachable
+    from engine.server import ListenError
 
     if isinstance(error, ImportStopped):
         return str(error), INTERRUPTED
     known = (
-        AddressInUse, ConfigError, CredentialError, DatabaseUnreachable, EmbeddedError, ImportRefused, MigrationError,
+        ConfigError, CredentialError, DatabaseUnreachable, EmbeddedError, ImportRefused, ListenError, MigrationError,
         Refused,
     )  # fmt: skip
-    if isinstance(error, known) or type(error).__name__ == "AddressInUse":
+    if isinstance(error, known):
         return str(error), WRONG
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}.", WRONG

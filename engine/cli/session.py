@@ -21,10 +21,6 @@ Number = Annotated[str, typer.Argument(metavar="ID", help="Meta's phone number i
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The campaign's name.", show_default=False)]
 
 
-class AddressInUse(Exception):
-    """An address to listen on is taken. The message is one sentence."""
-
-
 @dataclass(frozen=True, slots=True)
 class Flags:
     """The global flags of this call."""

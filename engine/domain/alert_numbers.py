@@ -5,19 +5,23 @@ from collections.abc import Iterator
 from engine.domain.alert import CRITICAL, WARNING, Finding, Look, Rule
 from engine.domain.errors import Scope
 
+_THROTTLED_SHARE = (
+    "sum by (number) (rate(tidegate_throttled_sends_total[1m]))\n"
+    '  / sum by (number) (rate(tidegate_sends_total{outcome=~"accepted|refused|unknown"}[1m]))'
+)
+
 NUMBER = "{{ $labels.number }}"
 
 
 def _throttled(look: Look) -> Iterator[Finding]:
     for n in look.snapshot.numbers:
         share = n.throttled_share or 0.0
-        if look.over(f"number_throttled:{n.id}", share, look.thresholds.throttled_share):
-            granted = f"about {n.granted:.0f}/s" if n.granted is not None else "less than the"
-            yield Finding(
-                n.id,
-                n.display,
-                f"throttled ({share:.0%} of tries): the provider grants {granted} of {n.rate:g}/s",
-            )
+        # An engine that has found the grant is refused seldom: then its low ceiling tells.
+        slowed = share > 0 and n.ceiling < n.rate * look.thresholds.throttled_ceiling_share
+        if slowed or look.over(f"number_throttled:{n.id}", share, look.thresholds.throttled_share):
+            granted = f"{n.granted or 0.0:.0f}/s"
+            cause = f"throttled ({share:.1%} of tries): the provider grants about {granted} of {n.rate:g}/s"
+            yield Finding(n.id, n.display, cause)
 
 
 def _number_held(look: Look) -> Iterator[Finding]:
@@ -71,9 +75,10 @@ NUMBER_RULES = (
         "A steady flow of throughput errors: the provider grants less than the configured rate.",
         "Lower the rate (-) to what is granted, or ask Meta for more throughput.",
         _throttled,
-        "sum by (number) (rate(tidegate_throttled_sends_total[1m]))\n"
-        '  / sum by (number) (rate(tidegate_sends_total{outcome=~"accepted|refused|unknown"}[1m]))\n'
-        "  > %(throttled_share)g",
+        f"{_THROTTLED_SHARE} > %(throttled_share)g\n"
+        f"or {_THROTTLED_SHARE} > 0\n"
+        "  and on (number) min by (number) (tidegate_number_ceiling_messages_per_second)\n"
+        "    < %(throttled_ceiling_share)g * max by (number) (tidegate_number_rate_messages_per_second)",
         NUMBER,
         "Number "
         + NUMBER

@@ -12,6 +12,8 @@ class Thresholds:
 
     throttled_share: float = 0.02
     """Of a number's tries in the last minute, refused for throughput."""
+    throttled_ceiling_share: float = 0.9
+    """Of the rate; a ceiling below it, with refusals for throughput in the last minute, counts as throttled too."""
     throttled_for_s: float = 90.0
     """Longer than the minute above, so that one burst is no steady flow."""
     failed_share: float = 0.10

@@ -56,6 +56,7 @@ TROUBLES: dict[str, tuple[Snapshot, str, str]] = {
 
 EDGES: dict[str, Snapshot] = {
     "throttled at the threshold": number(throttled_share=DEFAULTS.throttled_share),
+    "a low ceiling that nobody refuses any more": number(throttled_share=0.0, ceiling=25.0),
     "no tries at all": number(throttled_share=None, granted=None),
     "silent at the threshold": number(silence_s=DEFAULTS.silence_s),
     "few settled rows, all failed": campaign(counts=counts(pending=3951, failed=49)),
@@ -105,6 +106,11 @@ def test_all_troubles_at_once_are_all_told_the_critical_ones_first() -> None:
     snapshot = quiet(database="slow", numbers=(throttled,), campaigns=(a_campaign(state="held"),))
     severities = [c.severity for c in conditions(snapshot)]
     assert severities == ["critical"] * 2 + ["warning"] * 3
+
+
+def test_a_grant_that_is_found_and_seldom_overstepped_is_told_by_the_ceiling() -> None:
+    (found,) = conditions(number(throttled_share=0.004, granted=24.0, ceiling=25.0))
+    assert found.cause == "throttled (0.4% of tries): the provider grants about 24/s of 80/s"
 
 
 def test_a_held_number_is_named_as_people_know_it() -> None:

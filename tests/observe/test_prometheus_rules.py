@@ -25,6 +25,8 @@ QUIET: dict[str, str] = {
     'up{job="tidegate",instance="eng1:9464"}': f"1x{STEPS}",
     'tidegate_sends_total{number="1",outcome="accepted",code=""}': f"0+1200x{STEPS}",
     f"tidegate_throttled_sends_total{N}": f"0x{STEPS}",
+    f"tidegate_number_rate_messages_per_second{N}": f"80x{STEPS}",
+    f"tidegate_number_ceiling_messages_per_second{N}": f"80x{STEPS}",
     f"tidegate_webhook_silence_seconds{N}": f"0x{STEPS}",
     "tidegate_webhook_lag_seconds": f"0x{STEPS}",
     'tidegate_number_sending_rows{number="1",age="0-2m"}': f"24x{STEPS}",
@@ -58,6 +60,13 @@ STEADY_THROTTLE = {
 }
 FIRES: dict[str, tuple[str, str, Mapping[str, str]]] = {
     "a steady flow of 130429": ("number_throttled", "1", STEADY_THROTTLE),
+    "a grant that the engine has found, and seldom oversteps": (
+        "number_throttled", "1",
+        {
+            f"tidegate_throttled_sends_total{N}": f"0+1x{STEPS}",
+            f"tidegate_number_ceiling_messages_per_second{N}": f"25x{STEPS}",
+        },
+    ),
     "a number under a breaker": ("number_held", "9", {'tidegate_held{scope="number",key="9"}': f"1x{STEPS}"}),
     "an account without payment": (
         "scope_held", "account/WABA1", {'tidegate_held{scope="account",key="WABA1"}': f"1x{STEPS}"},
@@ -111,6 +120,9 @@ FIRES: dict[str, tuple[str, str, Mapping[str, str]]] = {
 
 KEEPS_QUIET: dict[str, Mapping[str, str]] = {
     "a quiet night": {},
+    "a low ceiling that nobody refuses any more": {
+        f"tidegate_number_ceiling_messages_per_second{N}": f"25x{STEPS}"
+    },
     "one burst of 130429": {f"tidegate_throttled_sends_total{N}": f"0x110 400x{STEPS}"},
     "a slow answer or two": {'tidegate_number_sending_rows{number="1",age="2-5m"}': f"0x118 1x{STEPS}"},
     "statuses that are behind are no silence of the provider's": {
