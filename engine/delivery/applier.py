@@ -5,21 +5,22 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import Self
 
 import structlog
 
-from engine.delivery.hold import hold
-from engine.domain.evidence import fold
-from engine.domain.receipts import Parsed, Receipt, UnparsableError, parse
+from engine.delivery import batch
+from engine.delivery.batch import Outcome
+from engine.delivery.inbound_rate import InboundRate
+from engine.domain.inbound import StopWords
+from engine.domain.receipts import Parsed, UnparsableError, parse
 from engine.observe.metrics import JOURNEY, Histogram
-from engine.postgres import statuses, unmatched, webhooks
+from engine.postgres import unmatched, webhooks
 from engine.postgres.faults import DATABASE_FAULTS, VALUE_FAULTS
-from engine.postgres.pool import Executor, Pool
-from engine.postgres.statuses import Applied, Move
+from engine.postgres.pool import Pool
+from engine.postgres.statuses import Move
 
 log = structlog.get_logger(__name__)
 
@@ -51,6 +52,14 @@ class Counts:
     errors: Counter[int | None] = field(default_factory=Counter)
     """Errors that belong to no message, by code."""
     inbound: int = 0
+    """Messages that people wrote, each once."""
+    opted_out: int = 0
+    """New lines among the suppressed: stop words, preferences, refusals with 131050."""
+    opted_in: int = 0
+    events: int = 0
+    """What the provider said of numbers, accounts and templates, each once."""
+    tripped: int = 0
+    healed: int = 0
     odd: int = 0
     foreign: int = 0
     kept: int = 0
@@ -72,7 +81,8 @@ class Applier:
     """A standing task that applies the inbox. Enter it to start; leaving ends after the batch in hand.
 
     Any number may run on one database: each body is in one's hand at a time. `on_applied` is called with the moves
-    of each batch once they are committed. `nudge`: set by whoever stores a body.
+    of each batch once they are committed. `nudge`: set by whoever stores a body. `stop_words`: what
+    people write who want nothing more; None: the defaults of every language.
     """
 
     def __init__(
@@ -80,13 +90,17 @@ class Applier:
         pool: Pool,
         nudge: asyncio.Event | None = None,
         on_applied: Callable[[Sequence[Move]], None] = lambda _: None,
+        stop_words: StopWords | None = None,
     ) -> None:
         self.counts = Counts()
+        self.inbound = InboundRate()
+        """What people write to each number, as far as this process applied it."""
         self.task: asyncio.Task[None] | None = None
         """The standing task: whoever supervises us watches it."""
         self._pool = pool
         self._nudge = nudge or asyncio.Event()
         self._on_applied = on_applied
+        self._stop_words = stop_words or StopWords()
         self._closing = False
         self._in_hand: list[int] = []
         self._one_by_one = 0  # so many bodies are still to be taken alone, to find the one that is refused
@@ -114,23 +128,22 @@ class Applier:
             stored = await webhooks.take(connection, 1 if self._one_by_one else MOST_BODIES, MOST_BYTES)
             self._in_hand = [body.id for body in stored]
             read = [(body.received_at, _parsed(body.body)) for body in stored]
-            applied, kept = await self._apply(connection, read)
+            outcome = await batch.apply(connection, read, self._stop_words)
         self._in_hand = []
         self._one_by_one = max(0, self._one_by_one - len(stored)) if stored else 0
         if stored:
             self.counts.batch_time.add(time(), time() - started)
         self._count([parsed for _, parsed in read])
-        self.counts.kept += kept
-        self._settle(applied)
+        self._settle(outcome)
         return len(stored)
 
     async def retry_unmatched(self) -> None:
         """Try a page of the statuses again that matched nothing, and drop those that are an hour old."""
         async with self._pool.acquire() as connection, connection.transaction():
             applied, waiting, self._mark = await unmatched.retry(connection, self._mark)
-            await hold(connection, applied.sent_back)
+            outcome = await batch.settle_refusals(connection, applied)
         self.counts.unmatched = waiting
-        self._settle(applied)
+        self._settle(outcome)
 
     async def look(self) -> None:
         """Measure how far we are behind."""
@@ -192,22 +205,6 @@ class Applier:
             log.info("statuses are applied again")
         self._failing = False
 
-    async def _apply(
-        self, db: Executor, read: Sequence[tuple[datetime, Parsed | None]]
-    ) -> tuple[Applied, int]:
-        receipts: list[Receipt] = []
-        seen: dict[str, datetime] = {}
-        for received_at, parsed in read:
-            for receipt in parsed.statuses if parsed else ():
-                receipts.append(receipt)
-                if receipt.number:
-                    seen[receipt.number] = received_at  # in the order of receipt: the last one stays
-        applied, rest = await statuses.apply(db, fold(receipts))
-        kept = await unmatched.keep(db, rest)
-        await webhooks.seen(db, seen)
-        await hold(db, applied.sent_back)
-        return applied, kept
-
     def _count(self, read: Sequence[Parsed | None]) -> None:
         counts = self.counts
         counts.bodies += len(read)
@@ -216,17 +213,26 @@ class Applier:
             if parsed is not None:
                 counts.ignored.update(parsed.ignored)
                 counts.fields.update(parsed.fields)
-                counts.errors.update(code for _, code in parsed.errors)
-                counts.inbound += parsed.inbound
+                counts.errors.update(fault.code for fault in parsed.errors)
                 counts.odd += len(parsed.odd)
 
-    def _settle(self, applied: Applied) -> None:
-        self.counts.statuses.update(applied.kinds)
-        self.counts.foreign += applied.foreign
-        self.counts.delays.extend(applied.delays)
+    def _settle(self, outcome: Outcome) -> None:
+        counts, applied = self.counts, outcome.applied
+        counts.kept += outcome.kept
+        counts.inbound += len(outcome.written)
+        counts.opted_out += outcome.opted_out
+        counts.opted_in += outcome.opted_in
+        counts.events += outcome.events
+        counts.tripped += len(outcome.tripped)
+        counts.healed += len(outcome.healed)
+        counts.statuses.update(applied.kinds)
+        counts.foreign += applied.foreign
+        counts.delays.extend(applied.delays)
         now = asyncio.get_running_loop().time()
         for delay in applied.delays:
-            self.counts.delay.add(now, delay)
+            counts.delay.add(now, delay)
+        self.inbound.add((m.number, at) for at, m in outcome.written if m.number)
+        batch.tell(outcome)
         if applied.moves:
             self._on_applied(applied.moves)
 

@@ -7,11 +7,14 @@ kinds that nobody has seen yet. One odd item never costs the others: it is count
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from engine.domain import inbound, lenient
+from engine.domain.inbound import Inbound
+from engine.domain.management import Change
 from engine.domain.message import Token, parse_token
 from engine.domain.recipient import State
 
@@ -19,8 +22,6 @@ _KNOWN = {state.word: state for state in (State.SENT, State.DELIVERED, State.REA
 _ID_CHARS = 512
 _TITLE_CHARS = 200
 _DETAILS_CHARS = 500
-_MILLISECONDS_FROM = 1e12  # as seconds this is the year 33658
-_LATEST = 1e10
 _INT4 = 2**31
 _INT8 = 2**63
 
@@ -47,15 +48,28 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
+class Fault:
+    """An error of a whole number: code and texts as in a receipt."""
+
+    number: str | None
+    code: int | None
+    title: str
+    details: str
+
+
+@dataclass(frozen=True, slots=True)
 class Parsed:
-    """One body: its statuses, and how many items of other kinds stood beside them."""
+    """One body: its statuses, and what stood beside them."""
 
     statuses: list[Receipt] = field(default_factory=list)
-    inbound: int = 0
-    errors: list[tuple[str | None, int | None]] = field(default_factory=list)
-    """Number and code of each error that belongs to no message."""
+    messages: list[Inbound] = field(default_factory=list)
+    """What people wrote."""
+    errors: list[Fault] = field(default_factory=list)
+    """Errors that belong to no message."""
+    changes: list[Change] = field(default_factory=list)
+    """What is said of accounts, numbers and templates: changes of other fields than `messages`."""
     fields: Counter[str] = field(default_factory=Counter)
-    """Changes of other fields than `messages`, by field."""
+    """How many changes of other fields than `messages`, by field."""
     ignored: Counter[str] = field(default_factory=Counter)
     """Statuses of a word that means nothing to us (`played`, `deleted`, words to come), by word."""
     odd: list[str] = field(default_factory=list)
@@ -65,19 +79,23 @@ class Parsed:
 def parse(body: bytes) -> Parsed:
     """Everything in one webhook body. Raises UnparsableError when it is no JSON object at all."""
     parsed = Parsed()
-    inbound = 0
     try:
         changes = list(_quick(body))
     except (msgspec.DecodeError, RecursionError):
         changes = list(_careful(body, parsed.odd))
-    for kind, number, value in changes:
+    for kind, number_id, value in changes:
         if kind != "messages":
-            parsed.fields[_text(kind, 64) or "?"] += 1
+            parsed.fields[lenient.text(kind, 64) or "?"] += 1
             continue
-        parsed.statuses.extend(_receipts(value.statuses or (), _text(number, _ID_CHARS), parsed))
-        inbound += len(value.messages or ())
-        parsed.errors.extend((_text(number, _ID_CHARS), _refusal([one])[0]) for one in value.errors or ())
-    return replace(parsed, inbound=inbound)
+        number = lenient.text(number_id, _ID_CHARS)
+        parsed.statuses.extend(_receipts(value.statuses or (), number, parsed))
+        parsed.messages.extend(_messages(value, number))
+        parsed.errors.extend(Fault(number, *_refusal([one])) for one in value.errors or ())
+    if (
+        parsed.fields
+    ):  # rare: read a second time, so that the many bodies of statuses carry no weight for them
+        parsed.changes.extend(_others(body))
+    return parsed
 
 
 class _Status(msgspec.Struct):
@@ -96,6 +114,7 @@ class _Value(msgspec.Struct):
     metadata: _Metadata | None = None
     statuses: list[_Status] | None = None
     messages: list[msgspec.Raw] | None = None
+    contacts: msgspec.Raw = msgspec.Raw()
     errors: list[Any] | None = None
 
 
@@ -131,17 +150,14 @@ def _careful(body: bytes, odd: list[str]) -> Iterator[_Read]:
 
     The standard parser takes what msgspec refuses, a cut emoji in a person's name for one.
     """
-    try:
-        root = json.loads(body)
-    except (ValueError, RecursionError):
-        root = None
+    root = _loads(body)
     if not isinstance(root, dict):
         raise UnparsableError("The body is not a JSON object.")
-    for entry in _list(root, "entry"):
+    for entry in lenient.items(root, "entry"):
         if not isinstance(entry, dict):
             odd.append("entry")
             continue
-        for change in _list(entry, "changes"):
+        for change in lenient.items(entry, "changes"):
             value = change.get("value") if isinstance(change, dict) else None
             if not isinstance(value, dict):
                 odd.append("change")
@@ -151,10 +167,24 @@ def _careful(body: bytes, odd: list[str]) -> Iterator[_Read]:
             yield change.get("field"), number, _lenient(value, change.get("field"), odd)
 
 
+def _others(body: bytes) -> Iterator[Change]:
+    """Changes of other fields than `messages`, whole."""
+    for entry in map(lenient.mapping, lenient.items(lenient.mapping(_loads(body)), "entry")):
+        for change in map(lenient.mapping, lenient.items(entry, "changes")):
+            if change.get("field") != "messages" and isinstance(change.get("value"), dict):
+                kind, account = (
+                    lenient.text(change.get("field"), 64),
+                    lenient.text(entry.get("id"), _ID_CHARS),
+                )
+                yield Change(kind or "?", account, lenient.moment(entry.get("time")), change["value"])
+
+
 def _lenient(value: Mapping[str, Any], kind: object, odd: list[str]) -> _Value:
     """A change's value with the statuses that can be read."""
+    if kind != "messages":
+        return _Value()
     statuses: list[_Status] = []
-    for item in _list(value, "statuses") if kind == "messages" else ():
+    for item in lenient.items(value, "statuses"):
         word = item.get("status") if isinstance(item, dict) else None
         if isinstance(word, str):
             statuses.append(
@@ -168,22 +198,46 @@ def _lenient(value: Mapping[str, Any], kind: object, odd: list[str]) -> _Value:
             )
         else:
             odd.append("status")
-    inbound = [msgspec.Raw()] * len(_list(value, "messages"))
-    return _Value(None, statuses, inbound, _list(value, "errors"))
+    return _Value(
+        None,
+        statuses,
+        [_raw(item) for item in lenient.items(value, "messages")],
+        _raw(lenient.items(value, "contacts")),
+        lenient.items(value, "errors"),
+    )
+
+
+def _raw(item: object) -> msgspec.Raw:
+    """As JSON again, in the one form that both parsers hand on."""
+    return msgspec.Raw(json.dumps(item).encode())
+
+
+def _messages(value: _Value, number: str | None) -> Iterator[Inbound]:
+    contacts = _loads(value.contacts) if value.messages and value.contacts else None
+    for item in value.messages or ():
+        yield inbound.read(_loads(item), contacts if isinstance(contacts, list) else (), number)
+
+
+def _loads(raw: bytes | msgspec.Raw) -> object:
+    """What stands there, None when it is no JSON. The standard parser: it takes a cut emoji, msgspec does not."""
+    try:
+        return json.loads(bytes(raw))
+    except (ValueError, RecursionError):
+        return None
 
 
 def _receipts(items: Iterable[_Status], number: str | None, parsed: Parsed) -> Iterator[Receipt]:
     for item in items:
         state = _KNOWN.get(item.status)
         if state is None:
-            parsed.ignored[_text(item.status, 32) or "?"] += 1
+            parsed.ignored[lenient.text(item.status, 32) or "?"] += 1
             continue
         token = parse_token(item.biz_opaque_callback_data)
         if token is not None and token.row >= _INT8:
             token = None  # no row of ours: it would not fit the column
-        wamid = _text(item.id, _ID_CHARS)
+        wamid = lenient.text(item.id, _ID_CHARS)
         refusal = _refusal(item.errors) if state is State.FAILED else (None, "", "")
-        yield Receipt(state, wamid, token, number, _seconds(item.timestamp), *refusal)
+        yield Receipt(state, wamid, token, number, lenient.seconds(item.timestamp), *refusal)
 
 
 def _refusal(errors: object) -> tuple[int | None, str, str]:
@@ -193,45 +247,9 @@ def _refusal(errors: object) -> tuple[int | None, str, str]:
         return None, "", ""
     data = first.get("error_data")
     details = data.get("details") if isinstance(data, dict) else None
-    code = _number(first.get("code"))
+    code = lenient.number(first.get("code"))
     return (
         int(code) if code is not None and abs(code) < _INT4 else None,
-        _text(first.get("title") or first.get("message"), _TITLE_CHARS) or "",
-        _text(details, _DETAILS_CHARS) or "",
+        lenient.text(first.get("title") or first.get("message"), _TITLE_CHARS) or "",
+        lenient.text(details, _DETAILS_CHARS) or "",
     )
-
-
-def _seconds(value: object) -> float | None:
-    """Unix seconds from seconds or milliseconds, quoted or not; None when it cannot be a time of our age."""
-    seconds = _number(value)
-    if seconds is None:
-        return None
-    if seconds >= _MILLISECONDS_FROM:
-        seconds /= 1000
-    return seconds if 0 < seconds < _LATEST else None
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        return float(value)
-    except (ValueError, OverflowError):
-        return None
-
-
-def _text(value: object, limit: int) -> str | None:
-    """`value` as text that Postgres takes: bounded, no NUL, no lone surrogate. None when empty or no text."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    if not isinstance(value, str) or not value:
-        return None
-    value = value[:limit]
-    if "\0" in value or not value.isascii():
-        value = value.replace("\0", "").encode("utf-8", "replace").decode()
-    return value or None
-
-
-def _list(holder: Mapping[str, Any], key: str) -> list[Any]:
-    value = holder.get(key)
-    return value if isinstance(value, list) else []

@@ -17,7 +17,8 @@ from engine.postgres import journal
 from engine.postgres.pool import Executor
 
 # Evidence counts only when it is newer than the last reset: a redelivered old refusal must not hold a mended account.
-# What is held stays as it is; what only waits may be made to wait longer, or to be held.
+# What is held stays as it is, but for newer news of the provider itself (without a code); what only waits may be made
+# to wait longer, or to be held.
 # $1 scopes  $2 keys  $3 codes  $4 reasons  $5 until  $6 probe at  $7 evidence at
 TRIP = """
 INSERT INTO breaker AS b (scope, key, state, code, reason, tripped_at, until)
@@ -30,6 +31,7 @@ ON CONFLICT (scope, key) DO UPDATE
        until = excluded.until, probe_token = NULL, probe_until = NULL
  WHERE excluded.tripped_at > b.reset_at
    AND (b.state = 'closed'
+        OR b.state = 'held' AND excluded.state = 'held' AND excluded.code IS NULL AND excluded.tripped_at > b.tripped_at
         OR b.state = 'waiting' AND (b.until <= clock_timestamp() OR excluded.state = 'held'
                                     OR excluded.until > b.until + interval '5 seconds'))
 RETURNING breaker_id, scope, key, state, code, reason, tripped_at, until, reset_at
@@ -42,6 +44,12 @@ ON CONFLICT (scope, key) DO UPDATE
    SET state = 'closed', until = NULL, probe_token = NULL, probe_until = NULL,
        reset_at = greatest(b.reset_at, excluded.reset_at)
  WHERE b.state = 'closed' OR b.tripped_at <= excluded.reset_at
+"""
+
+LOCK = """
+SELECT count(*) FROM (
+  SELECT 1 FROM breaker WHERE (scope, key) IN (SELECT * FROM unnest($1::text[], $2::text[]))
+   ORDER BY scope, key FOR UPDATE) locked
 """
 
 STANDING = """
@@ -110,11 +118,6 @@ class Breaker:
     until: datetime | None
     reset_at: datetime
 
-    @property
-    def held_by(self) -> str:
-        """The word in campaign.held_by of the campaigns that it holds."""
-        return f"breaker:{self.breaker_id}"
-
 
 async def trip(db: Executor, stop: Stop, evidence_at: datetime) -> bool:
     """Stop a scope, as the last act of the caller's transaction; whether anything changed by it.
@@ -144,6 +147,13 @@ async def trip_all(db: Executor, stops: Iterable[tuple[Stop, datetime]]) -> list
     for one in tripped:
         await journal.write(db, _entry("hold", one, "auto", "engine", one.reason, one.state))
     return tripped
+
+
+async def lock(db: Executor, places: Iterable[tuple[Scope, str]]) -> None:
+    """Lock what a transaction is about to trip and to heal, in the one order."""
+    pairs = sorted(set(places))
+    if pairs:
+        await db.execute(LOCK, [scope.value for scope, _ in pairs], [key for _, key in pairs])
 
 
 async def heal(

@@ -47,7 +47,9 @@ home AS MATERIALIZED (
    WHERE l.lane_id = ANY(ARRAY(SELECT DISTINCT lane_id FROM k))),
 known AS MATERIALIZED (  -- what is on record about these rows' tries; the usual row (one try, accepted) needs no look
   SELECT recipient_id AS id, n, bool_or(outcome IN ('accepted', 'proven')) AS taken,
-         bool_or(outcome = 'failed_later') AS refused
+         bool_or(outcome = 'failed_later') AS refused,
+         min(sent_at) FILTER (WHERE outcome IN ('accepted', 'unknown')) AS left_at,
+         min(number_id) FILTER (WHERE outcome IN ('accepted', 'unknown')) AS left_by
     FROM try
    WHERE recipient_id = ANY(ARRAY(
            SELECT k.id FROM k JOIN fact USING (id)
@@ -55,7 +57,9 @@ known AS MATERIALIZED (  -- what is on record about these rows' tries; the usual
    GROUP BY 1, 2),
 ours AS MATERIALIZED (
   SELECT f.*, k.lane_id, k.state, k.number_id, k.epoch, k.tries, coalesce(y.taken, false) AS taken,
-         coalesce(y.refused, false) AS refused,
+         coalesce(y.refused, false) AS refused, coalesce(y.left_by, k.number_id) AS left_by,
+         coalesce(y.left_at, CASE WHEN f.n = k.tries AND k.state = 's' THEN k.moved_at END, to_timestamp(f.at), now())
+           AS left_at,
          -- `sent` about a try that failed is no news: it must not stop the retry that somebody decided on
          CASE WHEN f.rank = 1 AND (f.failed OR y.refused) THEN 0 ELSE f.rank END AS proof,
          -- a refused earlier try, or one that is to be sent again anyway, is only recorded
@@ -106,16 +110,14 @@ tallied AS (
   UNION ALL SELECT lane_id, 'R', code, count(*) FROM ours
              WHERE failed AND NOT refused AND code IS NOT NULL GROUP BY 1, 3
   UNION ALL SELECT lane_id, 'C', 0, sum(n) FROM doubled WHERE n > 0 GROUP BY 1)
-SELECT f.place, o.id IS NOT NULL AS ours, m.lane_id, m.state, m.new, m.new_code, m.moved_at, k.number_id, h.name,
+SELECT f.place, o.id IS NOT NULL AS ours, m.lane_id, m.state, m.new, m.moved_at,
+       o.failed AND NOT o.refused AS newly_refused, o.lane_id AS lane, o.left_by, o.left_at,
+       o.proof >= 3 OR o.state IN ('d', 'r') AS arrived,
        o.id IS NULL AND (k.id IS NOT NULL AND h.random_id IS DISTINCT FROM f.campaign
                          OR NOT EXISTS (SELECT FROM campaign c WHERE c.random_id = f.campaign)) AS foreign_
   FROM fact f LEFT JOIN k USING (id) LEFT JOIN home h USING (lane_id) LEFT JOIN ours o USING (place)
   LEFT JOIN moved m ON m.id = o.id
  ORDER BY f.place
-"""
-
-MENDED = """
-SELECT EXISTS (SELECT FROM journal WHERE act = 'resume campaign' AND target = $1 AND result = 'done' AND at > $2)
 """
 
 _WORDS = {1: State.SENT, 3: State.DELIVERED, 4: State.READ}
@@ -132,15 +134,19 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class SentBack:
-    """A row went back to pending because its refusal reaches beyond it. `left`: about when its try had left."""
+class Refusal:
+    """A try that Meta refused after it had taken it, told once. `left`: when it left, by its record or its mark.
 
-    campaign: str
+    `sent_back`: its row is pending again, because the refusal reaches beyond it.
+    """
+
+    row: int
     lane_id: int
     number_id: int
     code: int
     raw: str
     left: datetime
+    sent_back: bool
 
 
 @dataclass(slots=True)
@@ -149,8 +155,8 @@ class Applied:
 
     moves: list[Move] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
-    sent_back: list[SentBack] = field(default_factory=list)
-    """The caller holds what they name, in the same transaction."""
+    refusals: list[Refusal] = field(default_factory=list)
+    """New ones of messages that nobody got; the caller stops what they reach, in the same transaction."""
     foreign: int = 0
     delays: list[float] = field(default_factory=list)
     """Seconds from sent to delivered, for rows that became delivered now."""
@@ -195,8 +201,8 @@ async def apply(db: Session, statements: Sequence[Evidence]) -> tuple[Applied, l
                 before, after = State(row["state"].decode()), State(row["new"].decode())
                 moves[token.row] = row["lane_id"], before, after
                 applied.delays.extend(_delay(evidence, before, after, row["moved_at"].timestamp()))
-                if after is State.PENDING:
-                    applied.sent_back.append(_sent_back(row, evidence))
+            if row["newly_refused"] and not row["arrived"] and evidence.code is not None:
+                applied.refusals.append(_refusal(row, token, evidence))
     applied.moves = [Move(*move, count) for move, count in Counter(moves.values()).items()]
     return applied, rest
 
@@ -217,14 +223,17 @@ async def _named(
     return named, [e for e in looked_up if not e.token]
 
 
-async def mended(db: Session, one: SentBack) -> bool:
-    """Whether somebody resumed the campaign after the try had left: then it tells of a fault that is gone."""
-    return bool(await db.fetchval(MENDED, one.campaign, one.left))
-
-
-def _sent_back(row: Any, evidence: Evidence) -> SentBack:
-    raw = evidence.raw or ""
-    return SentBack(row["name"], row["lane_id"], row["number_id"], row["new_code"], raw, row["moved_at"])
+def _refusal(row: Any, token: Token, evidence: Evidence) -> Refusal:
+    sent_back = row["new"] is not None and row["new"].decode() == State.PENDING
+    return Refusal(
+        token.row,
+        row["lane"],
+        row["left_by"],
+        evidence.code or 0,
+        evidence.raw or "",
+        row["left_at"],
+        sent_back,
+    )
 
 
 def _reaches_further(evidence: Evidence) -> bool:

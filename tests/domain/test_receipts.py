@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine.domain.message import Token
-from engine.domain.receipts import Receipt, UnparsableError, parse
+from engine.domain.receipts import Fault, Receipt, UnparsableError, parse
 from engine.domain.recipient import State
 
 NUMBER = "106540352242922"
@@ -135,8 +135,8 @@ def test_no_text_holds_what_the_database_refuses() -> None:
 def test_what_people_write_and_errors_of_no_message_are_counted() -> None:
     inbound = {"from": "16505551234", "id": "wamid.IN", "type": "text", "text": {"body": "STOP"}}
     parsed = parse(body(value(messages=[inbound, inbound], errors=[{"code": 130429}])))
-    assert parsed.inbound == 2
-    assert parsed.errors == [(NUMBER, 130429)]
+    assert [message.wamid for message in parsed.messages] == ["wamid.IN", "wamid.IN"]
+    assert parsed.errors == [Fault(NUMBER, 130429, "", "")]
     assert parsed.statuses == []
 
 

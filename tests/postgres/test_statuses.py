@@ -171,7 +171,7 @@ async def test_a_refusal_that_reaches_beyond_the_row_puts_it_back(
 ) -> None:
     row = await sale.row(before)
     for _ in range(2):
-        back = (await apply(pool, says(FAILED, sale.token(row), code=131042))).sent_back
+        back = (await apply(pool, says(FAILED, sale.token(row), code=131042))).refusals
         assert await sale.state(row) is State.PENDING
     assert back == []  # the second time it is no news
     await apply(pool, says(SENT, sale.token(row)))
@@ -182,7 +182,9 @@ async def test_a_refusal_that_reaches_beyond_the_row_puts_it_back(
     assert await balanced(sale)
 
 
-async def test_a_row_that_went_back_is_named_with_its_campaign_and_code(pool: Pool, sale: Campaign) -> None:
+async def test_a_new_refusal_is_named_once_with_its_row_and_what_became_of_it(
+    pool: Pool, sale: Campaign
+) -> None:
     one, two = await sale.rows(2, SENT)
     applied = await apply(
         pool,
@@ -190,9 +192,42 @@ async def test_a_row_that_went_back_is_named_with_its_campaign_and_code(pool: Po
         says(FAILED, sale.token(two)),
         says(READ, sale.token(two)),
     )
-    assert [(one.campaign, one.lane_id, one.number_id, one.code) for one in applied.sent_back] == [
-        ("sale", sale.lane, sale.number, 132015)
+    assert [(one.row, one.lane_id, one.number_id, one.code, one.sent_back) for one in applied.refusals] == [
+        (one, sale.lane, sale.number, 132015, True)
     ]
+
+
+async def test_a_refusal_is_as_old_as_its_try(pool: Pool, sale: Campaign) -> None:
+    recorded, marked, unheard = await sale.rows(3, SENT)
+    await pool.execute("UPDATE recipient SET state = 's', in_flight = number_id WHERE id = $1", marked)
+    await pool.execute("UPDATE recipient SET moved_at = moved_at - interval '1 hour'")
+    await sale.record(recorded, 1, "accepted", wamid="wamid.recorded")
+    await pool.execute("UPDATE try SET sent_at = sent_at - interval '2 hours'")
+    now = await pool.fetchval("SELECT extract(epoch FROM now())::float8")
+    failures = [says(FAILED, sale.token(row), code=131042, at=now) for row in (recorded, marked, unheard)]
+    ages = {one.row: round(now - one.left.timestamp()) for one in (await apply(pool, *failures)).refusals}
+    assert ages == {recorded: 7200, marked: 3600, unheard: 0}
+
+
+async def test_a_refusal_of_what_has_arrived_is_not_one_of_what_surrounds_it(
+    pool: Pool, sale: Campaign
+) -> None:
+    row, both = await sale.row(DELIVERED), await sale.row(SENT)
+    applied = await apply(
+        pool,
+        says(FAILED, sale.token(row), code=131042),
+        says(FAILED, sale.token(both), code=131042),
+        says(READ, sale.token(both)),
+    )
+    assert applied.refusals == []
+    assert (await sale.evidence(row))[0][:3] == (1, "failed_later", 131042)
+
+
+async def test_a_late_refusal_of_an_earlier_try_is_told_and_moves_nothing(pool: Pool, sale: Campaign) -> None:
+    row = await sale.row(SENT, tries=2)
+    [told] = (await apply(pool, says(FAILED, sale.token(row, 1), code=131042))).refusals
+    assert (told.row, told.sent_back) == (row, False)
+    assert await sale.state(row) is SENT
 
 
 async def test_proof_of_a_second_taken_try_is_one_confirmed_duplicate(pool: Pool, sale: Campaign) -> None:
