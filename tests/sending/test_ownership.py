@@ -1,0 +1,191 @@
+"""Who works a number: one node at a time, on a real database, through starts, crashes, hand-overs and thefts."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, cast
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from engine.clients.whatsapp import WhatsApp
+from engine.clock import boottime
+from engine.observe.metrics import NodeFigures
+from engine.postgres import desired, leases
+from engine.postgres.desired import Number
+from engine.postgres.nodes import Identity
+from engine.postgres.pool import Pool
+from engine.sending.database_clock import DatabaseClock
+from engine.sending.marker import Marker
+from engine.sending.ownership import Node, Ownership, halt
+from engine.sending.pipeline import Pipeline, Shared
+from tests.sending.stage import Stage
+from tests.support import builders
+from tests.support.owned import lease
+
+WAIT = 30.0
+"""Seconds until a wait in a test is called a failure."""
+
+LEASE = 1.5
+STOLEN = "UPDATE lease SET token = gen_random_uuid(), epoch = epoch + 1, owner = gen_random_uuid()"
+
+
+class KeptStamps(Stage):
+    """The writer's part that ownership knows."""
+
+    def keep(self, stamps: Any, *_: Any) -> None:  # type: ignore[override]
+        self.given_back += stamps
+
+
+class OneNode:
+    """A node's ownership at work, and the numbers that it follows."""
+
+    def __init__(self, pool: Pool, numbers: dict[int, Number], name: str) -> None:
+        figures = NodeFigures()
+        shared = Shared(
+            db=pool,
+            marker=Marker(pool, figures),
+            writer=cast(Any, KeptStamps()),
+            whatsapp=WhatsApp(httpx.MockTransport(lambda _: httpx.Response(500)), "https://graph.test"),
+            figures=figures,
+            clock=DatabaseClock(),
+            access_token=lambda _: "none",
+            campaigns=lambda _: [],
+            judge=lambda *_: None,
+            probed=lambda *_: None,
+            request_deadline=20.0,
+        )
+        self.numbers = numbers
+        node = Node(Identity(uuid4(), name, "host", 1, None), LEASE)
+        self.ownership = Ownership(shared, node, lambda: self.numbers, pool)
+        self._task = asyncio.create_task(self.ownership.run())
+
+    def pipeline(self) -> Pipeline | None:
+        for owned in self.ownership.owned.values():
+            return owned.pipeline
+        return None
+
+    async def owns(self) -> Pipeline:
+        await until(lambda: self.pipeline() is not None)
+        pipeline = self.pipeline()
+        assert pipeline is not None
+        return pipeline
+
+    async def die(self) -> None:
+        """As kill -9 would: nothing is handed over."""
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+        for owned in self.ownership.owned.values():
+            owned.task.cancel()
+            await asyncio.wait([owned.task])
+
+    async def drain(self) -> None:
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+        await halt(list(self.ownership.owned.values()))
+        await self.ownership.release()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WAIT):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def node(pool: Pool, name: str = "one") -> AsyncIterator[OneNode]:
+    made = OneNode(pool, (await desired.read(pool)).numbers, name)
+    try:
+        yield made
+    finally:
+        await made.die()
+
+
+async def test_a_free_number_is_taken_kept_and_released(pool: Pool) -> None:
+    number = await builders.number(pool)
+    async with node(pool) as one:
+        pipeline = await one.owns()
+        first = (await leases.read(pool))[number]
+        assert (first.token, first.epoch) == (pipeline.permission.token, pipeline.permission.epoch)
+        await until(lambda: one.ownership.rows.get(number, first).renew_seq >= 2)
+        assert one.pipeline() is pipeline
+        assert pipeline.closed() is None
+        await one.drain()
+        assert (await leases.read(pool))[number].released
+
+
+async def test_a_dead_owner_s_number_is_taken_after_a_whole_lease_and_waits_its_window_out(
+    pool: Pool,
+) -> None:
+    await builders.number(pool)
+    async with node(pool, "one") as one, node(pool, "two") as two:
+        await until(lambda: bool(one.ownership.owned) or bool(two.ownership.owned))
+        owner, other = (one, two) if one.ownership.owned else (two, one)
+        old = await owner.owns()
+        await owner.die()
+        assert other.pipeline() is None
+        new = await other.owns()
+        assert boottime() >= old.lease_until  # the dead one would have stopped by itself before
+        assert new.permission.epoch > old.permission.epoch
+        assert new.closed() == "provider"
+        await until(lambda: new.closed() is None)
+
+
+async def test_a_released_number_is_taken_with_its_predecessor_s_window(pool: Pool) -> None:
+    number = await builders.number(pool)
+    old = await lease(pool, number)
+    assert old is not None
+    await leases.release(pool, number, old.token, [0] * 64)
+    async with node(pool) as one:
+        pipeline = await one.owns()
+        assert pipeline.closed() is None  # no wait
+        assert len(pipeline.recent_us()) in (0, 64)  # all of the window, unless it has passed by now
+        assert pipeline.permission.epoch > old.epoch
+
+
+async def test_a_number_that_somebody_holds_is_left_alone_while_it_is_renewed(pool: Pool) -> None:
+    number = await builders.number(pool)
+    held = await lease(pool, number)
+    assert held is not None
+    async with node(pool) as one:
+        begun = boottime()
+        while boottime() < begun + 2 * LEASE:
+            assert await leases.renew(pool, [held.token], 60) == {number}
+            assert one.pipeline() is None
+            await asyncio.sleep(0.1)
+        taken = await one.owns()  # nobody renews it any more
+        assert taken.permission.epoch > held.epoch
+
+
+async def test_a_stolen_lease_ends_the_pipeline(pool: Pool) -> None:
+    await builders.number(pool)
+    async with node(pool) as one:
+        pipeline = await one.owns()
+        await pool.execute(STOLEN)
+        await until(lambda: one.pipeline() is not pipeline)
+        assert pipeline.stopped() is not None
+
+
+async def test_a_number_that_was_removed_is_given_up(pool: Pool) -> None:
+    await builders.number(pool)
+    async with node(pool) as one:
+        pipeline = await one.owns()
+        one.numbers = {}
+        await until(lambda: one.pipeline() is None)
+        assert pipeline.stopped() == "the node drains"
+
+
+async def test_a_pipeline_that_dies_is_told_to_the_node(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def die(self: Pipeline) -> None:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(Pipeline, "run", die)
+    await builders.number(pool)
+    async with node(pool) as one:
+        async with asyncio.timeout(WAIT):
+            await asyncio.wait([one.ownership.failure])
+        with pytest.raises(RuntimeError, match="a fault of ours"):
+            one.ownership.failure.result()
