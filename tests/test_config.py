@@ -196,3 +196,28 @@ def test_a_token_file_open_to_others_is_a_warning(tmp_path: Path) -> None:
     assert "chmod 600" in (permission_warning(f"file:{file}") or "")
     file.chmod(0o600)
     assert permission_warning(f"file:{file}") is None
+
+
+def test_metrics_can_be_switched_off() -> None:
+    assert load({"metrics_listen": "off"}).metrics_listen is None
+    assert str(load({"metrics_listen": "0.0.0.0:9100"}).metrics_listen) == "0.0.0.0:9100"
+
+
+def test_thresholds_of_alerts_come_from_a_table_or_a_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "tidegate.toml"
+    file.write_text('[alerts]\nsilence = "5m"\nfailed_share = 0.05\n')
+    assert (load(file=file).alerts.silence_s, load(file=file).alerts.failed_share) == (300.0, 0.05)
+    monkeypatch.setenv("TIDEGATE_ALERTS", "silence=90s")
+    chosen = load(file=file)
+    assert (chosen.alerts.silence_s, chosen.alerts.failed_share) == (90.0, 0.10)
+    assert chosen.origins["alerts"] == "TIDEGATE_ALERTS"
+
+
+def test_a_threshold_that_is_none_is_named_with_its_origin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEGATE_ALERTS", "quiet=5m")
+    with pytest.raises(
+        ConfigError, match=r"^The setting alerts \(from TIDEGATE_ALERTS\) is not usable: 'quiet' is no"
+    ):
+        load()

@@ -139,6 +139,8 @@ def _shown(config: "Config") -> list[tuple[str, str, str]]:
             text = "set" if value else "not set"
         elif isinstance(value, float):
             text = f"{value:g}s"
+        elif name == "metrics_listen":
+            text = "off" if value is None else str(value)
         else:
             text = "not set" if value is None else str(value)
         lines.append((name, text, origin))

@@ -48,6 +48,12 @@ class Thresholds:
     calm_s: float = 10.0
     """That a condition must be gone before its alert is over: no flicker."""
 
+    def __str__(self) -> str:
+        """What is not as by default, as it may be written; or `defaults`."""
+        figures = {field.name: getattr(self, field.name) for field in fields(self)}
+        changed = {name: figure for name, figure in figures.items() if figure != getattr(DEFAULTS, name)}
+        return ", ".join(f"{name}={figure:g}" for name, figure in changed.items()) or "defaults"
+
 
 DEFAULTS = Thresholds()
 

@@ -162,6 +162,12 @@ def test_thresholds_are_read_from_a_table_or_a_line_by_their_short_names() -> No
     assert thresholds({"throttled_for": "3m"}).throttled_for_s == 180.0
 
 
+def test_thresholds_are_shown_by_what_was_changed_and_can_be_read_again() -> None:
+    assert str(DEFAULTS) == "defaults"
+    assert str(thresholds("silence=5m, failed_share=5%")) == "failed_share=0.05, silence_s=300"
+    assert thresholds(str(thresholds("silence=5m"))) == thresholds("silence=5m")
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
