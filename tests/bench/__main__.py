@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import psutil  # type: ignore[import-untyped]
 
-from tests.bench import imports, receiving, results, screen, sends, statements
+from tests.bench import imports, receiving, results, scraping, screen, sends, statements
 from tests.bench.results import Section
 from tests.bench.usage import Strangers
 from tests.bench.world import World, open_world
@@ -20,6 +20,7 @@ SECTIONS: dict[str, Callable[[World], Awaitable[Section]]] = {
     "import": imports.measure,
     "receiver": receiving.measure,
     "console": screen.measure,
+    "metrics": scraping.measure,
 }
 
 
