@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -11,14 +12,17 @@ from functools import partial
 import structlog
 
 from engine.author import author
+from engine.clients.forward import ForwardClient
 from engine.clients.transport import open_transport
 from engine.clients.whatsapp import WhatsApp
 from engine.commands import Commands
 from engine.config import Address, Config, ConfigError, RunOptions
 from engine.database import open_database
 from engine.delivery.applier import Applier
+from engine.delivery.forwarder import AT_ONCE, POST_SECONDS, Forwarder
 from engine.delivery.group import GroupStore
 from engine.delivery.receiver import Receiver
+from engine.domain.inbound import StopWords
 from engine.domain.pacing import in_flight_bound
 from engine.gateway import Gateway
 from engine.node import Engine
@@ -101,17 +105,38 @@ async def _open_http(
 async def _open_delivery(up: AsyncExitStack, config: Config, engine: Engine) -> Receiver:
     """Entered so that it closes in the right order: no new body, the last group stored, the last batch applied."""
     arrived = asyncio.Event()
-    applier = await up.enter_async_context(Applier(engine.db, arrived))
-    store = await up.enter_async_context(GroupStore(partial(webhooks.store, engine.db), arrived))
-    secrets = [secret.get_secret_value().encode() for secret in config.app_secret]
-    verify = config.verify_token.get_secret_value() if config.verify_token else ""
-    receiver = Receiver(store, secrets, verify)
+    applier = await up.enter_async_context(
+        Applier(engine.db, arrived, stop_words=StopWords(config.stop_words))
+    )
+    receiver, store = await open_receiver(up, config, engine.db, arrived)
     engine.delays, engine.webhooks = applier.counts.delays, applier.counts
     engine.webhook_answers = receiver.answers
-    for task in (applier.task, store.task):
+    forwarder = await open_forwarder(up, config, engine.db)
+    for task in (applier.task, store.task, forwarder.task if forwarder else None):
         if task is not None:
             engine.watch(task)
     return receiver
+
+
+async def open_receiver(
+    up: AsyncExitStack, config: Config, db: Pool, arrived: asyncio.Event | None = None
+) -> tuple[Receiver, GroupStore]:
+    """What takes webhooks, and what stores them; `arrived` is set after each group."""
+    keep = partial(webhooks.store, db, forward=config.forward_url is not None)
+    store = await up.enter_async_context(GroupStore(keep, arrived))
+    secrets = [secret.get_secret_value().encode() for secret in config.app_secret]
+    verify = config.verify_token.get_secret_value() if config.verify_token else ""
+    return Receiver(store, secrets, verify), store
+
+
+async def open_forwarder(up: AsyncExitStack, config: Config, db: Pool) -> Forwarder | None:
+    """What posts bodies on, over connections of its own; None when nobody wants them."""
+    if config.forward_url is None:
+        return None
+    transport = open_transport("pyreqwest", connections=AT_ONCE, deadline=POST_SECONDS)
+    up.push_async_callback(transport.aclose)
+    client = ForwardClient(transport, config.forward_url)
+    return await up.enter_async_context(Forwarder(db, client, random.Random()))
 
 
 async def _open_metrics(up: AsyncExitStack, where: Address, engine: Engine) -> None:

@@ -110,6 +110,16 @@ def _secrets(value: object) -> object:
     return tuple(part for part in stripped if part != "")
 
 
+def _words(value: object) -> object:
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, (list, tuple)) or not all(isinstance(part, str) for part in parts):
+        raise ValueError("write words with commas between, such as STOP,PARAR")
+    words = tuple(part.strip() for part in parts if part.strip())
+    if not words:
+        raise ValueError("write at least one word: people must be able to stop")
+    return words
+
+
 def _seconds(low: float, high: float) -> Callable[[float], float]:
     def within(seconds: float) -> float:
         if not low <= seconds <= high:
@@ -160,6 +170,9 @@ class Config(BaseSettings):
     verify_token: SecretStr | None = None
     gateway_token: SecretStr | None = None
     forward_url: _Url | None = None
+    """Every stored webhook body is posted on to it, as it came."""
+    stop_words: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)] | None = None
+    """What people write who want nothing more, instead of the defaults of every language; compared without case."""
     lease: Annotated[float, _Duration, AfterValidator(_seconds(5, 300))] = 10.0
     """At least 5 s: connecting (2 s) and a margin (1 s) must fit, and renewals come at a third."""
     request_deadline: Annotated[float, _Duration, AfterValidator(_seconds(1, 300))] = 20.0

@@ -11,7 +11,7 @@ import structlog
 from engine.control import reconcile, stops
 from engine.control.follower import Follower
 from engine.control.reconcile import Limits
-from engine.postgres import books, breakers, campaigns, expiry, nodes, webhooks
+from engine.postgres import books, breakers, campaigns, expiry, nodes, provider, webhooks
 from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.partitions import ensure_partitions
 from engine.postgres.pool import Pool
@@ -44,6 +44,7 @@ def standing_jobs(db: Pool, limits: Limits, follower: Follower) -> list[Job]:
         Job("sweep cancelled", 5.0, lambda: campaigns.sweep_cancelled(db)),
         Job("make partitions", 3600.0, lambda: ensure_partitions(db)),
         Job("trim inbox", 3600.0, lambda: webhooks.trim(db)),
+        Job("forget webhooks seen", 3600.0, lambda: provider.forget_old(db)),
         Job("forget nodes", 3600.0, lambda: nodes.forget_old(db)),
     ]
 

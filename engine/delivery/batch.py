@@ -145,7 +145,7 @@ def _back(wishes: Sequence[Preference]) -> list[tuple[str, datetime]]:
 async def _said_stop(
     db: Executor, written: Sequence[tuple[datetime, Inbound]], stop_words: StopWords
 ) -> list[OptOut]:
-    """Who wrote a stop word to a number of ours: by the phone they wrote from, and by the one that our message went to."""
+    """Who wrote a stop word to a number of ours: the phone they wrote from, and the one that our message went to."""
     said = [(at, m, word) for at, m in written if (word := stop_words.said(m)) is not None]
     named = [m.number for _, m, _ in said if m.number]
     ours = {sender.id for sender in await provider.senders(db, (), named)} if named else set()

@@ -6,7 +6,7 @@ One by one a disk takes about 1,100 bodies/s; in groups of 33 it took 18,100 (Po
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import structlog
 
@@ -28,15 +28,22 @@ class NotStoredError(Exception):
     """The body is not durable: the database failed, too much is waiting, or we are stopping."""
 
 
+class _Waiting(NamedTuple):
+    body: bytes
+    signature: str
+    answer: "asyncio.Future[None]"
+
+
 class GroupStore:
     """A standing task that stores bodies in groups. Enter it to start; leaving stores what waits, then stops.
 
-    `store` writes a group, all or none. `nudge` is set after each group, for whoever applies them.
+    `store` writes a group, bodies and their signatures, all or none. `nudge` is set after each group, for whoever
+    applies them.
     """
 
     def __init__(
         self,
-        store: Callable[[Sequence[bytes]], Awaitable[None]],
+        store: Callable[[Sequence[bytes], Sequence[str]], Awaitable[None]],
         nudge: asyncio.Event | None = None,
         *,
         window: float = WINDOW,
@@ -47,7 +54,7 @@ class GroupStore:
         self._nudge = nudge or asyncio.Event()
         self._window = window
         self._most_bodies, self._most_bytes = most_bodies, most_bytes
-        self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
+        self._waiting: list[_Waiting] = []
         self._open = 0  # bodies and bytes that are waiting or being stored
         self._open_bytes = 0
         self._arrived = asyncio.Event()
@@ -70,14 +77,14 @@ class GroupStore:
         if self.task:
             await self.task
 
-    async def add(self, body: bytes) -> None:
-        """Return when `body` is durable. Raises NotStoredError."""
+    async def add(self, body: bytes, signature: str = "") -> None:
+        """Return when `body` is durable, with the signature that it came with. Raises NotStoredError."""
         closed = self._closing or self.task is None or self.task.done()
         full = self._open >= self._most_bodies or self._open_bytes + len(body) > self._most_bytes
         if closed or full:
             raise NotStoredError
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((body, future))
+        self._waiting.append(_Waiting(body, signature, future))
         self._open += 1
         self._open_bytes += len(body)
         self._arrived.set()
@@ -97,11 +104,11 @@ class GroupStore:
             self._closing = True
             self._answer(self._waiting, stored=False)  # nobody may wait for a task that is gone
 
-    async def _store_group(self, group: list[tuple[bytes, asyncio.Future[None]]]) -> None:
+    async def _store_group(self, group: list[_Waiting]) -> None:
         stored = False
         try:
             async with asyncio.timeout(STORE_SECONDS):
-                await self._store([body for body, _ in group])
+                await self._store([one.body for one in group], [one.signature for one in group])
             stored = True
         except DATABASE_FAULTS as error:
             if not self._failing:
@@ -116,13 +123,13 @@ class GroupStore:
             self.stored += len(group)
             self._nudge.set()
 
-    def _answer(self, group: list[tuple[bytes, asyncio.Future[None]]], *, stored: bool) -> None:
-        for body, future in group:
+    def _answer(self, group: list[_Waiting], *, stored: bool) -> None:
+        for one in group:
             self._open -= 1
-            self._open_bytes -= len(body)
-            if future.done():
+            self._open_bytes -= len(one.body)
+            if one.answer.done():
                 continue  # its client has gone
             if stored:
-                future.set_result(None)
+                one.answer.set_result(None)
             else:
-                future.set_exception(NotStoredError())
+                one.answer.set_exception(NotStoredError())

@@ -22,8 +22,8 @@ BODY_SECONDS = 10.0
 class Store(Protocol):
     """All that the receiver needs of storage."""
 
-    async def add(self, body: bytes) -> None:
-        """Return when `body` is durable. Raises NotStoredError."""
+    async def add(self, body: bytes, signature: str) -> None:
+        """Return when `body` is durable, with the signature that it came with. Raises NotStoredError."""
 
 
 class Receiver:
@@ -74,7 +74,7 @@ class Receiver:
         if not valid(self._secrets, body, signature):
             return 401, b"The signature does not match.\n"
         try:
-            await self._store.add(body)
+            await self._store.add(body, signature)
         except NotStoredError:
             return 503, b"It could not be stored; send it again.\n"
         return 200, b""

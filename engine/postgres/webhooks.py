@@ -21,6 +21,19 @@ WITH stored AS (
 INSERT INTO inbox_work (id, slot, received_at) SELECT id, slot, received_at FROM stored
 """
 
+# As STORE, and onto the list of what is posted on. Ids are drawn first: RETURNING could not tell whose signature.
+STORE_AND_FORWARD = """
+WITH new AS MATERIALIZED (
+  SELECT nextval(pg_get_serial_sequence('inbox', 'id')) AS id, body, signature
+    FROM unnest($1::bytea[], $2::text[]) AS b(body, signature)),
+stored AS (
+  INSERT INTO inbox (id, slot, body) OVERRIDING SYSTEM VALUE
+  SELECT id, floor(extract(epoch FROM now()) / 86400)::int % 9, body FROM new
+  RETURNING id, slot, received_at),
+work AS (INSERT INTO inbox_work (id, slot, received_at) SELECT id, slot, received_at FROM stored)
+INSERT INTO forward_work (id, slot, signature) SELECT id, slot, signature FROM stored JOIN new USING (id)
+"""
+
 # Scalar subqueries, not joins: they can only be a look into one slot by primary key. $2: bytes, but never none.
 TAKE = """
 WITH work AS MATERIALIZED (
@@ -90,9 +103,14 @@ class Backlog:
     oldest: float
 
 
-async def store(db: Executor, bodies: Sequence[bytes]) -> None:
-    """Store bodies durably, all or none, in one statement."""
-    await db.execute(STORE, list(bodies))
+async def store(
+    db: Executor, bodies: Sequence[bytes], signatures: Sequence[str] = (), *, forward: bool = False
+) -> None:
+    """Store bodies durably, all or none, in one statement; with `forward` to be posted on under their signatures."""
+    if forward:
+        await db.execute(STORE_AND_FORWARD, list(bodies), list(signatures))
+    else:
+        await db.execute(STORE, list(bodies))
 
 
 async def take(db: Executor, most: int, most_bytes: int) -> list[Stored]:

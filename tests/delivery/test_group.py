@@ -13,17 +13,19 @@ class Disk:
 
     def __init__(self) -> None:
         self.groups: list[list[bytes]] = []
+        self.signatures: list[list[str]] = []
         self.free = asyncio.Event()
         self.free.set()
         self.asked = asyncio.Event()
         self.error: Exception | None = None
 
-    async def store(self, bodies: Sequence[bytes]) -> None:
+    async def store(self, bodies: Sequence[bytes], signatures: Sequence[str]) -> None:
         self.asked.set()
         await self.free.wait()
         if self.error:
             raise self.error
         self.groups.append(list(bodies))
+        self.signatures.append(list(signatures))
 
 
 async def test_bodies_that_arrive_together_are_stored_by_one_write() -> None:
@@ -32,6 +34,13 @@ async def test_bodies_that_arrive_together_are_stored_by_one_write() -> None:
         await asyncio.gather(*(group.add(b"%d" % i) for i in range(50)))
         assert nudge.is_set()
     assert disk.groups == [[b"%d" % i for i in range(50)]]
+
+
+async def test_each_body_is_stored_with_the_signature_that_it_came_with() -> None:
+    disk = Disk()
+    async with GroupStore(disk.store) as group, asyncio.timeout(10):
+        await asyncio.gather(group.add(b"x", "sha256=1"), group.add(b"y", "sha256=2"))
+    assert (disk.groups, disk.signatures) == ([[b"x", b"y"]], [["sha256=1", "sha256=2"]])
 
 
 async def test_nobody_is_answered_before_the_write_is_done() -> None:

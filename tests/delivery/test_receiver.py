@@ -23,7 +23,7 @@ class Shelf:
         self.bodies: list[bytes] = []
         self.full = False
 
-    async def add(self, body: bytes) -> None:
+    async def add(self, body: bytes, signature: str) -> None:
         if self.full:
             raise NotStoredError
         self.bodies.append(body)
