@@ -100,7 +100,8 @@ def _after_refusal(answer: Refused, attempts: int, max_attempts: int, now: datet
     scope, code = answer.meaning.scope, answer.code
     if scope in THROTTLES:
         wait = _throttle_wait(answer.meaning)
-        if answer.retry_after is not None:  # 0, or a date that our clock has passed, would be no silence at all
+        if answer.retry_after is not None:
+            # 0, or a date that our clock has passed, would be no silence at all.
             wait = max(answer.retry_after, THROTTLE_WAIT)
         # Spread over a second beyond the silence, so that the rows refused together do not return together.
         return Next("refused", State.PENDING, at=now + _seconds(wait + chance), code=code, wait=wait)

@@ -7,7 +7,7 @@ from email.utils import format_datetime
 import httpx
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.clients.whatsapp import LONGEST_RETRY_AFTER, RAW_BYTES, WhatsApp, read_answer, retry_after
@@ -160,6 +160,7 @@ json_values = st.recursive(
 )
 
 
+@settings(deadline=None)  # the clock is no judge
 @given(st.integers(100, 599), st.one_of(json_values, st.binary(max_size=60)))
 def test_no_answer_raises_and_success_always_has_an_id(status: int, body: object) -> None:
     answer = read(status, body)

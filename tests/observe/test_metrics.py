@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.domain.snapshot import SERIES_SECONDS
@@ -30,6 +30,7 @@ def test_a_ring_is_empty_after_a_gap_as_long_as_itself() -> None:
     assert sum(ring.last(2.0 * SERIES_SECONDS + 1, SERIES_SECONDS)) == 1
 
 
+@settings(deadline=None)  # the clock is no judge
 @given(st.lists(st.tuples(st.integers(0, 2 * SERIES_SECONDS), st.integers(1, 9)), max_size=60))
 def test_a_ring_forgets_nothing_within_its_hour_and_everything_beyond(steps: list[tuple[int, int]]) -> None:
     ring, now, kept = Ring(), 10_000, dict[int, int]()
@@ -56,6 +57,7 @@ def test_a_second_may_be_set() -> None:
     assert ring.last(6.0, 1) == (8.0,)
 
 
+@settings(deadline=None)  # the clock is no judge
 @given(st.lists(durations, min_size=1, max_size=200))
 def test_percentiles_are_within_9_percent(samples: list[float]) -> None:
     histogram = Histogram()
@@ -81,6 +83,7 @@ def test_a_sample_counts_for_a_minute_at_most_and_fifty_seconds_at_least() -> No
     assert histogram.percentiles(160.0) is None
 
 
+@settings(deadline=None)  # the clock is no judge
 @given(st.lists(st.tuples(st.floats(0, 200), durations), max_size=40))
 def test_after_any_gap_only_the_last_minute_counts(steps: list[tuple[float, float]]) -> None:
     histogram, now = Histogram(), 1000.0
