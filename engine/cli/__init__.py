@@ -7,7 +7,20 @@ session   what commands share: settings, the database, what is printed
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from engine.cli import audience, campaign, check, everything, hold, number, preview, prove, rows, run, schema
+from engine.cli import (
+    audience,
+    campaign,
+    check,
+    everything,
+    hold,
+    number,
+    preview,
+    prove,
+    rows,
+    run,
+    schema,
+    suppress,
+)
 from engine.cli.root import new_app, root
 
 if TYPE_CHECKING:
@@ -26,6 +39,7 @@ app.add_typer(campaign.group, name="campaign")
 preview.register(campaign.group)
 audience.register(app)
 app.add_typer(hold.group, name="hold")
+app.add_typer(suppress.group, name="suppress")
 run.register(app)
 everything.register(app)
 prove.register(app)
