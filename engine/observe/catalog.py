@@ -277,9 +277,14 @@ SYSTEM_METRICS = (
         "Milliseconds. Growing with the backlog: vacuum is held back (see the oldest transaction), or a plan changed.",
     ),
     Metric(
-        "tidegate_commit_duration_seconds", HISTOGRAM, (),
-        "Time of one statement that marks rows as sending, or writes results.",
-        "A commit's time. Above 40 ms sending slows down by itself.",
+        "tidegate_mark_duration_seconds", HISTOGRAM, (),
+        "Time to mark one group of rows as sending, before their requests leave.",
+        "A commit's time. It delays every send; above some 50 ms sending slows down by itself.",
+    ),
+    Metric(
+        "tidegate_result_batch_duration_seconds", HISTOGRAM, (),
+        "Time to write one batch of results.",
+        "A commit's time. Growing: the database; results then wait in memory.",
     ),
     Metric(
         "tidegate_results_backlog_rows", GAUGE, (),

@@ -209,8 +209,21 @@ class NodeFigures:
     numbers: dict[int, NumberFigures] = field(default_factory=dict)
     claim_time: Histogram = field(default_factory=Histogram)
     commit_time: Histogram = field(default_factory=Histogram)
+    """Of both statements below together."""
+    mark_time: Histogram = field(default_factory=Histogram)
+    result_time: Histogram = field(default_factory=Histogram)
     loop_lag: Histogram = field(default_factory=Histogram)
     """How late the loop wakes whoever waits for a moment."""
+
+    def marked(self, now: float, seconds: float) -> None:
+        """One group of rows is marked as sending."""
+        self.mark_time.add(now, seconds)
+        self.commit_time.add(now, seconds)
+
+    def results_written(self, now: float, seconds: float) -> None:
+        """One batch of results is stored."""
+        self.result_time.add(now, seconds)
+        self.commit_time.add(now, seconds)
 
     def number(self, number_id: int) -> NumberFigures:
         """The figures of one number; they outlive its ownership."""

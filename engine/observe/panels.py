@@ -217,7 +217,8 @@ DATABASE = (
         "Is the database as fast as it was?",
         "s",
         (
-            (_quantiles("tidegate_commit_duration_seconds")[1][0], "marks and results p95"),
+            (_quantiles("tidegate_mark_duration_seconds")[1][0], "marks p95"),
+            (_quantiles("tidegate_result_batch_duration_seconds")[1][0], "batch of results p95"),
             (_quantiles("tidegate_status_batch_duration_seconds")[1][0], "batch of statuses p95"),
             (_quantiles("tidegate_database_round_trip_seconds")[1][0], "books p95"),
         ),

@@ -57,7 +57,7 @@ class Marker:
                 batch, self._waiting = self._waiting[:LARGEST], self._waiting[LARGEST:]
                 started = time()
                 verdicts = await self._mark(batch)
-                self._figures.commit_time.add(time(), time() - started)
+                self._figures.marked(time(), time() - started)
                 for item in batch:
                     work = item.work
                     work.marked_at = started

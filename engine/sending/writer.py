@@ -119,7 +119,7 @@ class Writer:
                 raise
             finally:
                 self._busy, self._storing = False, 0
-            self._figures.commit_time.add(time(), time() - started)
+            self._figures.results_written(time(), time() - started)
             self._written(batch)
 
     async def flush_all(self) -> None:
