@@ -19,6 +19,7 @@ from engine.cli import (
     rows,
     run,
     schema,
+    steering,
     suppress,
 )
 from engine.cli.root import new_app, root
@@ -37,6 +38,7 @@ schema.register(app)
 app.add_typer(number.group, name="number")
 app.add_typer(campaign.group, name="campaign")
 preview.register(campaign.group)
+steering.register(campaign.group)
 audience.register(app)
 app.add_typer(hold.group, name="hold")
 app.add_typer(suppress.group, name="suppress")

@@ -16,6 +16,7 @@ from engine.commands.number import NumberCommands
 from engine.commands.preview import PreviewCommands
 from engine.commands.reconcile import ReconcileCommands
 from engine.commands.row import RowCommands
+from engine.commands.steering import SteeringCommands
 from engine.commands.suppression import SuppressionCommands
 from engine.domain import act as acts
 
@@ -30,6 +31,7 @@ class Commands(
     PreviewCommands,
     ReconcileCommands,
     RowCommands,
+    SteeringCommands,
     SuppressionCommands,
 ):
     """All acts of one author from one origin (cli, console, engine)."""

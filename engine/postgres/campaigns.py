@@ -28,6 +28,15 @@ LOCK = "SELECT FROM campaign WHERE campaign_id = $1 FOR NO KEY UPDATE"
 
 STATE = "SELECT campaign_id, state, reason, planned, pause_all FROM campaign WHERE name = $1"
 
+# Three for each row, unless somebody has said otherwise; by the books, as the engine counts them.
+TRIES_LEFT = """
+SELECT coalesce(c.try_budget, 3 * c.planned) - coalesce((
+         SELECT sum(s.n) FROM lane l JOIN (SELECT lane_id, what, n FROM tally
+                                           UNION ALL SELECT lane_id, what, n FROM tally_delta) s USING (lane_id)
+          WHERE l.campaign_id = c.campaign_id AND s.what = 'T'), 0)
+  FROM campaign c WHERE c.name = $1
+"""
+
 # Guarded by the state it leaves: of two starts one moves the row, the other finds it moved.
 MOVE = """
 UPDATE campaign SET state = $3, reason = $4, pause_all = false, held_by = NULL,
@@ -180,6 +189,27 @@ async def standing(db: Executor, name: str) -> Standing | None:
     """The campaign as it stands, unlocked."""
     row = await db.fetchrow(STATE, name)
     return Standing(*row) if row else None
+
+
+async def deadline(db: Executor, campaign_id: int) -> datetime | None:
+    """When its rows expire."""
+    at: datetime | None = await db.fetchval(
+        "SELECT deadline FROM campaign WHERE campaign_id = $1", campaign_id
+    )
+    return at
+
+
+async def retries_marketing_limit(db: Executor, campaign_id: int) -> bool:
+    """Whether it was created with --retry-marketing-limit."""
+    return bool(
+        await db.fetchval("SELECT retry_marketing_limit FROM campaign WHERE campaign_id = $1", campaign_id)
+    )
+
+
+async def tries_left(db: Executor, name: str) -> int | None:
+    """What its try budget still holds; negative when more were made."""
+    left = await db.fetchval(TRIES_LEFT, name)
+    return None if left is None else int(left)
 
 
 async def move(db: Executor, name: str, leaves: Sequence[str], state: str, reason: str | None) -> int | None:
