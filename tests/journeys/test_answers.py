@@ -6,13 +6,17 @@ from typing import Any
 
 from engine.domain.recipient import State
 from tests.support.relay import relay
-from tests.support.world import NUMBER, free_port, scenario, world
-
-SILENT = {"enabled": False}
+from tests.support.world import NUMBER, SILENT, WINDOW_MS, World, free_port, scenario, world
 
 
 async def test_an_ambiguous_answer_is_unknown_until_a_status_tells(database_url: str) -> None:
-    endings = {"1": "never_answer", "2": "close_after_reading", "3": "html_502", "4": "no_id", "5": "half_reply"}
+    endings = {
+        "1": "never_answer",
+        "2": "close_after_reading",
+        "3": "html_502",
+        "4": "no_id",
+        "5": "half_reply",
+    }
     taken = [{"do": do, "accepted": True, "match": {"to_ends_with": n}} for n, do in endings.items()]
     refused = {"do": "html_502", "accepted": False, "match": {"to_ends_with": "6"}}
     async with world(database_url, scenario(*taken, refused, statuses=SILENT), {NUMBER: 40}) as w:
@@ -23,7 +27,7 @@ async def test_an_ambiguous_answer_is_unknown_until_a_status_tells(database_url:
 
         for entry in await w.sim.ledger():
             if entry["accepted"]:
-                await w.sim.webhook(_read(entry))
+                await w.tell(entry, "read")
         await w.until_counts(read=36)
         assert await w.counts() == {State.READ: 36, State.UNKNOWN: 4}
         assert (await w.campaign_state())[0] == "running"  # four rows are open: nobody knows about them
@@ -61,26 +65,47 @@ async def test_a_transient_error_is_tried_again_until_the_attempts_are_spent(dat
         assert len(await w.prove()) == 39 + 5 + 3
 
 
-async def test_an_expired_token_holds_the_campaign_and_nothing_is_lost(database_url: str) -> None:
-    expired = {"do": "error", "code": 190, "http_status": 401, "match": {"from_s": 1.5}}
-    async with world(database_url, scenario(expired), {NUMBER: 20}) as w:
-        await w.sim.replace(scenario({"do": "error", "code": 190, "match": {"every": 16}}, numbers=_granted(20)))
-        await w.campaign(people=60)
+async def test_an_expired_token_stops_everything_under_it_until_its_file_holds_a_new_one(
+    database_url: str,
+) -> None:
+    async with world(database_url, scenario(), {NUMBER: 20}) as w:
+        token = w.directory / "token"
+        token.write_text(w.environment["TOKEN"])
+        await w.db.execute("UPDATE number SET token_ref = $1", f"file:{token}")
+        await w.campaign(people=80)
         engine = await w.engine(lease="10s")
+        await w.until_requests(20)
+        await w.sim.replace(scenario(numbers=_granted(20), tokens=["the-new-one"]))
         await w.until_campaign("held")
         _, reason = await w.campaign_state()
         assert reason is not None
         assert reason.startswith("190 ")
+        [hold] = (await w.tidegate("hold", "list", "--json")).json
+        assert (hold["scope"], hold["key"], hold["state"]) == ("credential", f"file:{token}", "held")
 
         await w.until(lambda: _at_rest(w), "everything in flight recorded")
-        assert (await w.counts())[State.FAILED] == 0
-        await w.sim.replace(scenario(numbers=_granted(20)))
-        resumed = await w.tidegate("campaign", "resume", "reminder")
-        assert resumed.code == 0, resumed.err
+        counts = await w.counts()
+        assert counts[State.PENDING] + counts[State.READ] == 80, counts
+        token.write_text("the-new-one")
         await w.until_campaign("finished")
-        assert await w.counts() == {State.READ: 60}
+        await w.until_counts(read=80)
         await w.prove()
         assert engine.running
+
+
+async def test_a_lifted_hold_lets_the_campaign_go_on(database_url: str) -> None:
+    restricted = {"do": "error", "code": 131048, "match": {"every": 16, "first": 1}}
+    async with world(database_url, scenario(restricted), {NUMBER: 20}) as w:
+        await w.campaign(people=40)
+        engine = await w.engine("--until-finished", "--linger", "1s")
+        await w.until_campaign("held")
+        [hold] = (await w.tidegate("hold", "list", "--json")).json
+        assert (hold["scope"], hold["key"], hold["code"]) == ("number", NUMBER, 131048)
+        lifted = await w.tidegate("hold", "lift", str(hold["breaker_id"]))
+        assert lifted.code == 0, lifted.err
+        assert (await engine.ended()).code == 0
+        assert await w.counts() == {State.READ: 40}
+        await w.prove()
 
 
 async def test_a_provider_that_refuses_connections_is_waited_out(database_url: str) -> None:
@@ -107,21 +132,9 @@ async def test_a_provider_that_refuses_connections_is_waited_out(database_url: s
 
 
 def _granted(limit: int) -> dict[str, Any]:
-    return {NUMBER: {"limit": limit, "window_ms": 985}}
+    return {NUMBER: {"limit": limit, "window_ms": WINDOW_MS}}
 
 
-async def _at_rest(w: Any) -> bool:
+async def _at_rest(w: World) -> bool:
     counts = await w.counts()
     return not (counts[State.CLAIMED] or counts[State.SENDING] or counts[State.SENT])
-
-
-def _read(entry: dict[str, Any]) -> dict[str, Any]:
-    """A webhook that says that this request's message was read."""
-    status = {"id": entry["wamid"], "status": "read", "timestamp": "1750030073", "recipient_id": entry["to"][1:]}
-    status["biz_opaque_callback_data"] = entry["token"]
-    metadata = {"display_phone_number": "15550783881", "phone_number_id": NUMBER}
-    value = {"messaging_product": "whatsapp", "metadata": metadata, "statuses": [status]}
-    change = {"field": "messages", "value": value}
-    return {"object": "whatsapp_business_account", "entry": [{"id": "W", "changes": [change]}]}
-
-

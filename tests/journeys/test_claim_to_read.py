@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.domain.recipient import State
 from engine.postgres.books import balances
-from tests.support.world import NUMBER, World, scenario, try_of, world
+from tests.support.world import NUMBER, SILENT, World, scenario, try_of, world
 
 SLOW_MS = 2_000  # long enough to be seen on the way
 ROW = """
@@ -16,7 +16,7 @@ SELECT r.state, r.tries, r.attempts, r.number_id, r.in_flight, r.next_attempt_at
 
 
 async def test_a_line_of_a_file_becomes_a_request_and_its_statuses_lead_to_read(database_url: str) -> None:
-    provider = scenario(latency={"fixed_ms": SLOW_MS}, statuses={"enabled": False})
+    provider = scenario(latency={"fixed_ms": SLOW_MS}, statuses=SILENT)
     async with world(database_url, provider, {}) as w:
         await _set_up_by_command(w)
         row = await _imported(w)
@@ -45,7 +45,7 @@ async def test_a_line_of_a_file_becomes_a_request_and_its_statuses_lead_to_read(
             assert await _state(w, row) is (State.READ if word == "read" else State.DELIVERED)
         for other in ledger:
             await _tell(w, other, "read")
-        await w.until_campaign("finished")
+        await w.until_campaign("finished", "tour")
 
         assert await w.counts() == {State.READ: 3}
         [books] = (await balances(w.db)).values()
@@ -74,9 +74,7 @@ async def _set_up_by_command(w: World) -> None:
         "phone,name,date\n11 96000-0001,Ana,12/03\n+5511960000002,Bia,13/03\n123,Nobody,13/03\n"
         "+55 11 96000-0003,Caio,14/03\n"
     )
-    imported = await w.tidegate(
-        "import", str(audience), "--campaign", "tour", "--country", "BR", "--json"
-    )
+    imported = await w.tidegate("import", str(audience), "--campaign", "tour", "--country", "BR", "--json")
     assert imported.code == 0, imported.err
     assert imported.json["taken"] == 3
     assert [reject["line"] for reject in imported.json["rejects"]] == [4]
@@ -117,12 +115,7 @@ async def _stamped(w: World, n: int) -> bool:
 async def _tell(w: World, entry: dict[str, Any], word: str) -> None:
     """The provider posts one status about a request, and the receiver takes it."""
     before = await w.db.fetchval("SELECT count(*) FROM inbox")
-    status = {"id": entry["wamid"], "status": word, "timestamp": "1750030073", "recipient_id": entry["to"][1:]}
-    status["biz_opaque_callback_data"] = entry["token"]
-    metadata = {"display_phone_number": "15550783881", "phone_number_id": NUMBER}
-    value = {"messaging_product": "whatsapp", "metadata": metadata, "statuses": [status]}
-    change = {"field": "messages", "value": value}
-    await w.sim.webhook({"object": "whatsapp_business_account", "entry": [{"id": "W", "changes": [change]}]})
+    await w.tell(entry, word)
 
     async def stored() -> bool:
         return bool(await w.db.fetchval("SELECT count(*) > $1 FROM inbox", before))
@@ -131,6 +124,4 @@ async def _tell(w: World, entry: dict[str, Any], word: str) -> None:
 
 
 async def _settled(w: World) -> bool:
-    return await w.db.fetchval("SELECT count(*) FROM inbox_work") == 0
-
-
+    return not await w.db.fetchval("SELECT count(*) FROM inbox_work")

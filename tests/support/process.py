@@ -70,6 +70,12 @@ class Process:
     def err(self) -> str:
         return self._err.read_text()
 
+    @property
+    def said(self) -> str:
+        """The end of its log, without the summaries."""
+        lines = [line for line in self.err.splitlines() if '"event": "summary"' not in line]
+        return "\n".join(lines)[-3000:]
+
     def events(self, event: str) -> list[dict[str, Any]]:
         """The log lines of one kind."""
         lines = (json.loads(line) for line in self.err.splitlines() if line.startswith("{"))
