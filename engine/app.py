@@ -69,7 +69,8 @@ async def open_engine(config: Config, options: RunOptions, origin: str) -> Async
         )
         whatsapp = WhatsApp(transport, config.api_url)
         engine = Engine(config, options, db, whatsapp, commands, author())
-        await _open_http(up, config, options, engine, whatsapp)
+        arrived = await _open_inbox(up, config, engine)
+        await _open_http(up, config, options, engine, whatsapp, arrived)
         if config.metrics_listen is not None:
             await _open_metrics(up, config.metrics_listen, engine)
         yield engine
@@ -82,14 +83,22 @@ async def _connections(db: Pool) -> int:
 
 
 async def _open_http(
-    up: AsyncExitStack, config: Config, options: RunOptions, engine: Engine, whatsapp: WhatsApp
+    up: AsyncExitStack,
+    config: Config,
+    options: RunOptions,
+    engine: Engine,
+    whatsapp: WhatsApp,
+    arrived: asyncio.Event,
 ) -> None:
     """Webhook, gateway and health on one address. Without webhooks it is only opened where somebody asked for it."""
     if options.no_webhook and config.origins["listen"] == "default":
         return
     routes: dict[str, Application] = {}
     if not options.no_webhook:
-        routes["/webhook"] = await _open_delivery(up, config, engine)
+        receiver, store = await open_receiver(up, config, engine.db, arrived)
+        engine.webhook_answers = receiver.answers
+        engine.watch(store)
+        routes["/webhook"] = receiver
     gateway = Gateway(
         config.gateway_token,
         whatsapp,
@@ -102,31 +111,32 @@ async def _open_http(
     engine.watch(await up.enter_async_context(serve(App(engine.ready, routes, gateway), [listening])))
 
 
-async def _open_delivery(up: AsyncExitStack, config: Config, engine: Engine) -> Receiver:
-    """Entered so that it closes in the right order: no new body, the last group stored, the last batch applied."""
+async def _open_inbox(up: AsyncExitStack, config: Config, engine: Engine) -> asyncio.Event:
+    """What applies stored bodies and posts them on, whoever stored them: other nodes and receivers do, too.
+
+    Entered before what stores: no new body, the last group stored, the last batch applied. Returns the nudge.
+    """
     arrived = asyncio.Event()
-    applier = await up.enter_async_context(
-        Applier(engine.db, arrived, stop_words=StopWords(config.stop_words))
-    )
-    receiver, store = await open_receiver(up, config, engine.db, arrived)
+    applier = Applier(engine.db, arrived, stop_words=StopWords(config.stop_words))
+    await up.enter_async_context(applier)
     engine.delays, engine.webhooks = applier.counts.delays, applier.counts
-    engine.webhook_answers = receiver.answers
     forwarder = await open_forwarder(up, config, engine.db)
-    for task in (applier.task, store.task, forwarder.task if forwarder else None):
+    for task in (applier.task, forwarder.task if forwarder else None):
         if task is not None:
             engine.watch(task)
-    return receiver
+    return arrived
 
 
 async def open_receiver(
     up: AsyncExitStack, config: Config, db: Pool, arrived: asyncio.Event | None = None
-) -> tuple[Receiver, GroupStore]:
-    """What takes webhooks, and what stores them; `arrived` is set after each group."""
+) -> tuple[Receiver, "asyncio.Task[None]"]:
+    """What takes webhooks, and the standing task that stores them; `arrived` is set after each group."""
     keep = partial(webhooks.store, db, forward=config.forward_url is not None)
     store = await up.enter_async_context(GroupStore(keep, arrived))
     secrets = [secret.get_secret_value().encode() for secret in config.app_secret]
     verify = config.verify_token.get_secret_value() if config.verify_token else ""
-    return Receiver(store, secrets, verify), store
+    assert store.task is not None  # it was entered
+    return Receiver(store, secrets, verify), store.task
 
 
 async def open_forwarder(up: AsyncExitStack, config: Config, db: Pool) -> Forwarder | None:

@@ -77,9 +77,12 @@ async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @contextmanager
-def bind(host: str, port: int, setting: str = "TIDEGATE_LISTEN") -> Iterator[socket.socket]:
+def bind(
+    host: str, port: int, setting: str = "TIDEGATE_LISTEN", *, shared: bool = False, listen: bool = True
+) -> Iterator[socket.socket]:
     """A listening socket on `host` (a name or an address) and `port` (0: any free one), closed on leaving.
-    `setting`: what to change when it cannot be had.
+    `setting`: what to change when it cannot be had. `shared`: with other sockets that are `shared`, which the
+    kernel gives connections in turn; one that does not `listen` keeps the port and gets none.
 
     Raises AddressInUseError or ListenError.
     """
@@ -98,8 +101,11 @@ def bind(host: str, port: int, setting: str = "TIDEGATE_LISTEN") -> Iterator[soc
     with listening:
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if shared:
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             listening.bind(address)
-            listening.listen(BACKLOG)
+            if listen:
+                listening.listen(BACKLOG)
         except OSError as error:
             raise _refused(where, error, setting) from None
         listening.setblocking(False)

@@ -16,6 +16,7 @@ from engine.cli import (
     number,
     preview,
     prove,
+    receive,
     rows,
     run,
     schema,
@@ -43,6 +44,7 @@ audience.register(app)
 app.add_typer(hold.group, name="hold")
 app.add_typer(suppress.group, name="suppress")
 run.register(app)
+receive.register(app)
 everything.register(app)
 prove.register(app)
 app.add_typer(rows.group, name="rows")
