@@ -43,7 +43,8 @@ from engine.postgres.send_log import Stamps
 from engine.sending.database_clock import DatabaseClock
 from engine.sending.marker import Marker
 from engine.sending.ownership import Node, Ownership, halt
-from engine.sending.pipeline import Pipeline, Shared
+from engine.sending.pipeline import Pipeline
+from engine.sending.shared import Shared
 from engine.sending.work import Result
 from engine.sending.writer import Writer
 from engine.views import Viewer

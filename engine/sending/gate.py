@@ -153,4 +153,3 @@ class Gate:
                 Stamps(number_id, epoch, lane, rate, limit, round(times[0] * 1e6), base_db, err_us, offsets)
             )
         return batches
-

@@ -22,7 +22,8 @@ from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.leases import LeaseRow
 from engine.postgres.nodes import Identity
 from engine.postgres.pool import Pool
-from engine.sending.pipeline import Pipeline, Shared
+from engine.sending.pipeline import Pipeline
+from engine.sending.shared import Shared
 
 LOOK = 0.5
 """Seconds between looks at leases that others hold."""

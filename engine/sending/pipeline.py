@@ -6,35 +6,27 @@ shelf (claimed) ──permit──► marker ──ok──► gate ──window
 """
 
 import asyncio
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
-from pydantic import SecretStr
-
-from engine.clients.whatsapp import Passed, WhatsApp
-from engine.clock import boottime, now
+from engine.clients.whatsapp import Passed
+from engine.clock import now
 from engine.domain.breaker import template_key
 from engine.domain.outcome import Accepted, Ambiguous, Answer, Refused, Withdrawn
-from engine.observe.metrics import NodeFigures
 from engine.postgres import ceilings
 from engine.postgres.breakers import Breaker
 from engine.postgres.claims import Permission
 from engine.postgres.desired import Campaign, Number
 from engine.postgres.faults import DATABASE_FAULTS
-from engine.postgres.pool import Pool
 from engine.postgres.send_log import Stamps
 from engine.sending.claimer import Claimer
 from engine.sending.conversation import Conversations
-from engine.sending.database_clock import DatabaseClock
 from engine.sending.gate import Gate
 from engine.sending.limiter import Limiter
-from engine.sending.marker import Marker
 from engine.sending.pacer import Pacer
-from engine.sending.provider import Provider
 from engine.sending.sender import Sender
+from engine.sending.shared import Shared
+from engine.sending.stops import Stops
 from engine.sending.sweeper import Sweeper
 from engine.sending.work import Result, Work
-from engine.sending.writer import Writer
 
 LEAST = 0.25
 """messages/s that a campaign keeps, however busy the conversations are."""
@@ -42,56 +34,18 @@ LEAST = 0.25
 SMOOTHING = 0.3
 """Weight of the newest second in the flow of conversations and inbound messages."""
 
-PATIENCE_AT_GATE = 2.0
-"""Seconds of silence that marked rows wait out; for longer ones they go back to pending."""
 
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What all numbers of a node use together."""
-
-    db: Pool
-    marker: Marker
-    writer: Writer
-    whatsapp: WhatsApp
-    figures: NodeFigures
-    clock: DatabaseClock
-    access_token: Callable[[str], SecretStr | str]
-    campaigns: Callable[[int], Collection[Campaign]]
-    """The campaigns that a number_id may send for now."""
-    judge: Callable[[Work, Answer], None]
-    """Looks at every answer: trips what it stops wider than its row, and holds a run that goes wrong."""
-    probed: Callable[[int, bool], None]
-    """What a probe of a breaker showed: accepted or not."""
-    request_deadline: float
-    inbound: Callable[[str], float] = lambda _: 0.0
-    """Messages that people wrote to Meta's phone number id in the last second."""
-
-
-class Pipeline:
+class Pipeline(Stops):
     """One number, from its ready rows to its answers. Owned: it exists only while this node holds the lease."""
 
     def __init__(self, shared: Shared, number: Number, permission: Permission, lease_until: float) -> None:
-        self.number = number
-        self.permission = permission
-        self.lease_until = lease_until
-        """On the boottime clock: nothing may leave from then on."""
-        self.paused_here = False
-        """Set by an act in this process before the database knows."""
-        self.in_flight = 0
-        self._shared = shared
         self._figures = shared.figures.number(number.number_id)
-        self._time = asyncio.get_running_loop().time
-        self.provider = Provider(number.ceiling, self._figures)
-        self.held: str | None = None
-        """Why a person must look before this number sends again."""
-        self._probe: int | None = None
-        self._probe_left = False
+        super().__init__(shared, number, lease_until, self._figures)
+        self.permission = permission
+        self.in_flight = 0
         self._template_keys: dict[int, str] = {}
-        self._opens_at = 0.0
         self._others = 0.0
         """messages/s of conversations and inbound, smoothed."""
-        self._stopping = False
         self._marking = 0
         self._in_hand: dict[int, Work] = {}
         self._requests: dict[asyncio.Task[None], Work] = {}
@@ -141,43 +95,6 @@ class Pipeline:
         """Rows with a permit that have not left."""
         return self._marking + len(self._gate)
 
-    def stopped(self) -> str | None:
-        """Why no request may leave now, or None: the last check before a hand-over."""
-        if self._probe is None and (why := self.unfit()) is not None:
-            return why
-        if self.paused_here or self.number.paused or self.number.rate <= 0:
-            return "the number is paused"
-        return self._gone()
-
-    def unfit(self) -> str | None:
-        """Why nothing may leave, be it for a campaign or for a conversation: drain, lease, a hold of the number."""
-        return self._gone() or self.held
-
-    def _gone(self) -> str | None:
-        if self._stopping:
-            return "the node drains"
-        return "the lease ran out" if boottime() >= self.lease_until else None
-
-    def closed(self) -> str | None:
-        """Why no row may be taken now: hold, provider, database; None while it may."""
-        if self.stopped() is not None or self._probe_left:
-            return "hold"
-        if self._silent_for() > 0:
-            return "provider"
-        return None if self._shared.writer.healthy and self._shared.marker.healthy else "database"
-
-    def _silent_for(self) -> float:
-        return max(0.0, max(self.provider.silent_until, self._opens_at) - self._time())
-
-    def _closed_for_long(self) -> bool:
-        """Whether work that is ready, or marked already, should go back to pending."""
-        return self.stopped() is not None or self._silent_for() > PATIENCE_AT_GATE
-
-    @property
-    def silent_for(self) -> float:
-        """Seconds that the provider's silence goes on."""
-        return max(0.0, self.provider.silent_until - self._time())
-
     # What the owner and the operator do
 
     def open_at(self, when: float, predecessor: list[float]) -> None:
@@ -198,37 +115,10 @@ class Pipeline:
             self._withdraw(reason)
         self.nudge()
 
-    def pause_here(self) -> None:
-        """Stop at once, before the database knows: nothing leaves after this line."""
-        self.paused_here = True
-        self._withdraw("the number is paused")
-
-    def stop_here(self, reason: str) -> None:
-        """Stop at once for what must be lifted, before its row is written."""
-        self.held = reason
-        self._withdraw(reason)
-
-    def probe(self, breaker_id: int) -> bool:
-        """Let one row through, to see whether what stopped this number is mended; False when it cannot."""
-        if self._probe is not None or self.held is None:
-            return False
-        self._probe, self._probe_left = breaker_id, False
-        if self.stopped() is not None:  # paused, or draining: no probe either
-            self._probe = None
-            return False
-        self.nudge()
-        return True
-
     def nudge(self) -> None:
         """Look again at once: a campaign started, a pause ended."""
         self._claimer.nudge()
         self._pacer.nudge()
-
-    def silence(self, seconds: float, reason: str) -> None:
-        """Nothing leaves for so long: the provider said so."""
-        self.provider.silent_until = max(self.provider.silent_until, self._time() + seconds)
-        if seconds > PATIENCE_AT_GATE:
-            self._withdraw(reason)
 
     async def run(self) -> None:
         """Work until cancelled. Requests that have left are not part of this: `drained` waits for them."""
@@ -309,8 +199,7 @@ class Pipeline:
 
     def _mark(self, work: Work) -> None:
         work.template_key = self._template_key(work.campaign)
-        if self._probe is not None:
-            work.probe, self._probe_left = self._probe, True
+        self._probe_with(work)
         self._in_hand[work.row.id] = work
         self._marking += 1
         self._shared.marker.put(work, self._marked)
@@ -372,11 +261,6 @@ class Pipeline:
             self.silence(wait, f"the provider asked for silence ({decided.code or 'not reached'})")
         self._shared.judge(work, answer)
         self._probe_over(work, accepted=isinstance(answer, Accepted))
-
-    def _probe_over(self, work: Work, *, accepted: bool) -> None:
-        if work.probe is not None:
-            self._probe, self._probe_left = None, False
-            self._shared.probed(work.probe, accepted)
 
     def _withdraw(self, reason: str) -> None:
         for work in self._gate.withdraw():

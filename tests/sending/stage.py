@@ -26,7 +26,8 @@ from engine.postgres.claims import Ask, Claimed, LaneMark, Permission
 from engine.postgres.desired import Campaign, Number
 from engine.sending.database_clock import DatabaseClock
 from engine.sending.marker import Marker
-from engine.sending.pipeline import Pipeline, Shared
+from engine.sending.pipeline import Pipeline
+from engine.sending.shared import Shared
 from engine.sending.work import Result
 
 PERMISSION = Permission(1, UUID(int=1), 7)

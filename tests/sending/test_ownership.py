@@ -19,7 +19,8 @@ from engine.postgres.pool import Pool
 from engine.sending.database_clock import DatabaseClock
 from engine.sending.marker import Marker
 from engine.sending.ownership import Node, Ownership, halt
-from engine.sending.pipeline import Pipeline, Shared
+from engine.sending.pipeline import Pipeline
+from engine.sending.shared import Shared
 from tests.sending.stage import Stage
 from tests.support import builders
 from tests.support.owned import lease

@@ -1,0 +1,38 @@
+"""What all numbers of a node use together."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from pydantic import SecretStr
+
+from engine.clients.whatsapp import WhatsApp
+from engine.domain.outcome import Answer
+from engine.observe.metrics import NodeFigures
+from engine.postgres.desired import Campaign
+from engine.postgres.pool import Pool
+from engine.sending.database_clock import DatabaseClock
+from engine.sending.marker import Marker
+from engine.sending.work import Work
+from engine.sending.writer import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Handed to every pipeline by the node that builds it."""
+
+    db: Pool
+    marker: Marker
+    writer: Writer
+    whatsapp: WhatsApp
+    figures: NodeFigures
+    clock: DatabaseClock
+    access_token: Callable[[str], SecretStr | str]
+    campaigns: Callable[[int], Collection[Campaign]]
+    """The campaigns that a number_id may send for now."""
+    judge: Callable[[Work, Answer], None]
+    """Looks at every answer: trips what it stops wider than its row, and holds a run that goes wrong."""
+    probed: Callable[[int, bool], None]
+    """What a probe of a breaker showed: accepted or not."""
+    request_deadline: float
+    inbound: Callable[[str], float] = lambda _: 0.0
+    """Messages that people wrote to Meta's phone number id in the last second."""
