@@ -175,7 +175,8 @@ class Config(BaseSettings):
     """What people write who want nothing more, instead of the defaults of every language; compared without case."""
     lease: Annotated[float, _Duration, AfterValidator(_seconds(5, 300))] = 10.0
     """At least 5 s: connecting (2 s) and a margin (1 s) must fit, and renewals come at a third."""
-    request_deadline: Annotated[float, _Duration, AfterValidator(_seconds(1, 300))] = 20.0
+    request_deadline: Annotated[float, _Duration, AfterValidator(_seconds(3, 300))] = 20.0
+    """At least 3 s: connecting alone may take 2."""
     grace: Annotated[float, _Duration, AfterValidator(_seconds(0, 3600))] = 25.0
     node: Annotated[str, AfterValidator(_node_name)] = Field(default_factory=_default_node)
 
