@@ -78,7 +78,7 @@ def test_no_secret_shows_in_any_text_of_the_settings() -> None:
     [
         ("lease", "soon", "10s, 30m"),
         ("lease", "1", "5s to 300s"),
-        ("request_deadline", "10m", "1s to 300s"),
+        ("request_deadline", "10m", "3s to 300s"),
         ("listen", "8080", "HOST:PORT"),
         ("listen", "127.0.0.1:70000", "HOST:PORT"),
         ("api_url", "graph.facebook.com", "https://"),
