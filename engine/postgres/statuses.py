@@ -102,8 +102,9 @@ doubled AS MATERIALIZED (  -- each try beyond a row's first that Meta took and d
 tallied AS (
   INSERT INTO tally_delta (lane_id, what, code, n)
   SELECT lane_id, 'K'::"char", 0, count(*) FROM moved m
-   WHERE state IN ('p', 'c', 's', 'u', 'x', 'z', 'k')  -- but a retried row's earlier try was counted when it was taken
-     AND EXISTS (SELECT FROM ours o WHERE o.id = m.id AND NOT o.taken AND (o.proof > 0 OR o.fails)) GROUP BY 1
+   WHERE state IN ('p', 'c', 's', 'u', 'x', 'z', 'k')  -- but an earlier try was counted when it was taken, or refused
+     AND EXISTS (SELECT FROM ours o WHERE o.id = m.id AND NOT o.taken AND NOT o.refused AND (o.proof > 0 OR o.fails))
+   GROUP BY 1
   UNION ALL SELECT lane_id, 'F', new_code, count(*) FROM moved
              WHERE new = 'f' AND new_code IS NOT NULL GROUP BY 1, 3
   UNION ALL SELECT lane_id, 'F', old_code, -count(*) FROM moved

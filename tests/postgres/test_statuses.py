@@ -223,6 +223,17 @@ async def test_a_refusal_of_what_has_arrived_is_not_one_of_what_surrounds_it(
     assert (await sale.evidence(row))[0][:3] == (1, "failed_later", 131042)
 
 
+async def test_a_message_that_was_refused_and_arrives_after_all_is_accepted_once(
+    pool: Pool, sale: Campaign
+) -> None:
+    row = await sale.row(State.SENDING)
+    await apply(pool, says(FAILED, sale.token(row), code=131042))
+    assert await sale.state(row) is State.PENDING
+    await apply(pool, says(DELIVERED, sale.token(row)))
+    assert await sale.state(row) is DELIVERED
+    assert await sale.tallies() == {("K", 0): 1, ("R", 131042): 1}
+
+
 async def test_a_late_refusal_of_an_earlier_try_is_told_and_moves_nothing(pool: Pool, sale: Campaign) -> None:
     row = await sale.row(SENT, tries=2)
     [told] = (await apply(pool, says(FAILED, sale.token(row, 1), code=131042))).refusals
