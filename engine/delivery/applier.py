@@ -14,6 +14,7 @@ import structlog
 from engine.delivery import batch
 from engine.delivery.batch import Outcome
 from engine.delivery.inbound_rate import InboundRate
+from engine.delivery.runs import Runs
 from engine.domain.inbound import StopWords
 from engine.domain.receipts import Parsed, UnparsableError, parse
 from engine.observe.metrics import JOURNEY, Histogram
@@ -101,6 +102,7 @@ class Applier:
         self._nudge = nudge or asyncio.Event()
         self._on_applied = on_applied
         self._stop_words = stop_words or StopWords()
+        self._runs = Runs(pool)
         self._closing = False
         self._in_hand: list[int] = []
         self._one_by_one = 0  # so many bodies are still to be taken alone, to find the one that is refused
@@ -134,7 +136,7 @@ class Applier:
         if stored:
             self.counts.batch_time.add(time(), time() - started)
         self._count([parsed for _, parsed in read])
-        self._settle(outcome)
+        await self._settle(outcome)
         return len(stored)
 
     async def retry_unmatched(self) -> None:
@@ -143,7 +145,7 @@ class Applier:
             applied, waiting, self._mark = await unmatched.retry(connection, self._mark)
             outcome = await batch.settle_refusals(connection, applied)
         self.counts.unmatched = waiting
-        self._settle(outcome)
+        await self._settle(outcome)
 
     async def look(self) -> None:
         """Measure how far we are behind."""
@@ -216,7 +218,7 @@ class Applier:
                 counts.errors.update(fault.code for fault in parsed.errors)
                 counts.odd += len(parsed.odd)
 
-    def _settle(self, outcome: Outcome) -> None:
+    async def _settle(self, outcome: Outcome) -> None:
         counts, applied = self.counts, outcome.applied
         counts.kept += outcome.kept
         counts.inbound += len(outcome.written)
@@ -235,6 +237,7 @@ class Applier:
         batch.tell(outcome)
         if applied.moves:
             self._on_applied(applied.moves)
+        await self._runs.judge(applied.verdicts, now)
 
 
 def _parsed(body: bytes | None) -> Parsed | None:

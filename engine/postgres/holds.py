@@ -1,7 +1,11 @@
 """Campaigns that the engine holds by itself, with the word for what held them, so that its end can resume them."""
 
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
 from engine.postgres import journal
-from engine.postgres.pool import Pool
+from engine.postgres.pool import Executor, Pool
 
 HOLD = """
 UPDATE campaign SET state = 'held', reason = $2, held_by = $3
@@ -15,11 +19,33 @@ UPDATE campaign SET state = 'running', reason = NULL, held_by = NULL
 RETURNING name
 """
 
+# Rarely asked about more than a campaign or two, and acts are few: the journal needs no index for it.
+STANDINGS = """
+SELECT l.lane_id, c.campaign_id, c.state,
+       (SELECT max(j.at) FROM journal j WHERE j.target = c.name AND j.act = 'resume campaign') AS resumed_at
+  FROM lane l JOIN campaign c USING (campaign_id) WHERE l.lane_id = ANY($1)
+"""
+
 STOPS = "stops"
 """held_by of a campaign none of whose numbers may send for it: it goes on by itself when one may."""
 
 FAILURES = "failures"
 BUDGET = "budget"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a lane's campaign stands, and when it was last let go on."""
+
+    lane_id: int
+    campaign_id: int
+    state: str
+    resumed_at: datetime | None
+
+
+async def standings(db: Executor, lanes: Collection[int]) -> dict[int, Standing]:
+    """By lane."""
+    return {row["lane_id"]: Standing(*row) for row in await db.fetch(STANDINGS, list(lanes))}
 
 
 async def hold(pool: Pool, campaign_id: int, reason: str, held_by: str) -> str | None:

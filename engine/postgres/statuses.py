@@ -122,6 +122,7 @@ SELECT f.place, o.id IS NOT NULL AS ours, m.lane_id, m.state, m.new, m.moved_at,
  ORDER BY f.place
 """
 
+_ARRIVED = {State.DELIVERED, State.READ}
 _WORDS = {1: State.SENT, 3: State.DELIVERED, 4: State.READ}
 
 
@@ -151,6 +152,19 @@ class Refusal:
     sent_back: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a message, told once: it arrived (`code` None), or it was refused with `code`.
+
+    `left`: when the refused try left.
+    """
+
+    lane_id: int
+    code: int | None = None
+    raw: str = ""
+    left: datetime | None = None
+
+
 @dataclass(slots=True)
 class Applied:
     """What a batch of statements came to. `kinds` counts statements about rows of ours, repeated ones included."""
@@ -159,6 +173,8 @@ class Applied:
     kinds: Counter[str] = field(default_factory=Counter)
     refusals: list[Refusal] = field(default_factory=list)
     """New ones of messages that nobody got; the caller stops what they reach, in the same transaction."""
+    verdicts: list[Verdict] = field(default_factory=list)
+    """In the order of rows, which is about the order in which they left."""
     foreign: int = 0
     delays: list[float] = field(default_factory=list)
     """Seconds from sent to delivered, for rows that became delivered now."""
@@ -203,8 +219,12 @@ async def apply(db: Session, statements: Sequence[Evidence]) -> tuple[Applied, l
                 before, after = State(row["state"].decode()), State(row["new"].decode())
                 moves[token.row] = row["lane_id"], before, after
                 applied.delays.extend(_delay(evidence, before, after, row["moved_at"].timestamp()))
+                if after in _ARRIVED and before not in _ARRIVED:
+                    applied.verdicts.append(Verdict(row["lane"]))
             if row["newly_refused"] and not row["arrived"] and evidence.code is not None:
-                applied.refusals.append(_refusal(row, token, evidence))
+                refusal = _refusal(row, token, evidence)
+                applied.refusals.append(refusal)
+                applied.verdicts.append(Verdict(refusal.lane_id, refusal.code, refusal.raw, refusal.left))
     applied.moves = [Move(*move, count) for move, count in Counter(moves.values()).items()]
     return applied, rest
 
