@@ -152,7 +152,7 @@ def _print(config: "Config", findings: list[Finding], sums: "Capacity") -> None:
     print()
     print_table(["", "WHAT", "RESULT"], [(result.upper(), what, text) for result, what, text in findings])
     print()
-    hours = "never: no number has a rate" if sums.hours is None else f"{sums.hours:,.1f} h"
+    hours = "never: no number has a rate" if sums.hours is None else _duration(sums.hours)
     print_table(
         ["CAPACITY", "SUM"],
         [
@@ -163,3 +163,7 @@ def _print(config: "Config", findings: list[Finding], sums: "Capacity") -> None:
             (f"{sums.audience:,} people take", hours),
         ],
     )
+
+
+def _duration(hours: float) -> str:
+    return f"{hours:,.1f} h" if hours >= 1 else f"{hours * 60:,.1f} min"
