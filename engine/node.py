@@ -84,7 +84,7 @@ class Engine:
         self._credentials = Credentials()
         self.figures = NodeFigures()
         self.database = DatabaseFigures(db, config.alerts)
-        self.follower = Follower(db, self._follow)
+        self.follower = Follower(db, self._follow, self._replay_pauses)
         self.clock = DatabaseClock()
         self.marker = Marker(db, self.figures)
         self.writer = Writer(db, self.figures, random.Random(), self._cut_stamps, self._written)
@@ -107,6 +107,7 @@ class Engine:
             campaigns=self.follower.running,
             judge=self._judge.judge,
             probed=self._judge.probed,
+            connected=lambda: self.follower.healthy,
             request_deadline=config.request_deadline,
         )
         self.identity = Identity(uuid4(), config.node, socket.gethostname(), os.getpid(), config.advertise)
@@ -185,10 +186,13 @@ class Engine:
         return jobs.standing_jobs(self.db, limits, self.follower)
 
     async def _start(self) -> None:
-        for number in await self.commands.replay_pauses():
-            log.warning("a pause kept beside the database was replayed", number=number)
+        await self._replay_pauses()
         await self.follower.refresh()
         await self.clock.sample(self.db)
+
+    async def _replay_pauses(self) -> None:
+        for number in await self.commands.replay_pauses():
+            log.warning("a pause kept beside the database was replayed", number=number)
 
     def drain(self, reason: str) -> None:
         """Ask for the end: no new request, the open ones finish, results are written. From the loop only."""

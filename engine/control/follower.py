@@ -1,7 +1,7 @@
 """Follows what people want: polls one row four times a second, and reads everything anew when it has moved."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import structlog
@@ -24,11 +24,18 @@ log = structlog.get_logger()
 class Follower:
     """The newest desired state, and the news of it."""
 
-    def __init__(self, db: Pool, changed: Callable[[Desired], None]) -> None:
+    def __init__(
+        self,
+        db: Pool,
+        changed: Callable[[Desired], None],
+        returned: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`returned`: called after an absence, before anybody relies on what the database says people want."""
         self.desired = Desired(-1, {}, {})
         self.healthy = True
         self._db = db
         self._changed = changed
+        self._returned = returned
         self._again = asyncio.Event()
         self._read_at = 0.0
         self._by_number: dict[int, list[Campaign]] = {}
@@ -56,7 +63,9 @@ class Follower:
         time = asyncio.get_running_loop().time
         while True:
             try:
-                stale = time() - self._read_at >= REREAD
+                if not self.healthy and self._returned is not None:
+                    await self._returned()
+                stale = not self.healthy or time() - self._read_at >= REREAD
                 if stale or await desired.version(self._db) != self.desired.version:
                     await self.refresh()
                 self.healthy = True

@@ -34,5 +34,7 @@ class Shared:
     probed: Callable[[int, bool], None]
     """What a probe of a breaker showed: accepted or not."""
     request_deadline: float
+    connected: Callable[[], bool] = lambda: True
+    """Whether it is known what people want: after an absence of the database, pauses kept beside it come first."""
     inbound: Callable[[str], float] = lambda _: 0.0
     """Messages that people wrote to Meta's phone number id in the last second."""

@@ -70,7 +70,9 @@ class Stops(ABC):
             return "hold"
         if self._silent_for() > 0:
             return "provider"
-        return None if self._shared.writer.healthy and self._shared.marker.healthy else "database"
+        shared = self._shared
+        reachable = shared.connected() and shared.writer.healthy and shared.marker.healthy
+        return None if reachable else "database"
 
     def _silent_for(self) -> float:
         return max(0.0, max(self.provider.silent_until, self._opens_at) - self._time())
