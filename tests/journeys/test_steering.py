@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import TypeVar
 
 import pytest
-from pydantic import SecretStr
 
-from console.host import EngineHost
-from engine.config import Address, Config, RunOptions
-from engine.domain.act import Act, PauseNumber, ResumeNumber, SetRate
+from engine.domain.act import PauseNumber, ResumeNumber, SetRate
 from engine.domain.recipient import State
-from engine.domain.snapshot import ActView, Snapshot
-from tests.support.world import NUMBER, World, free_port, scenario, world
-
-T = TypeVar("T")
+from tests.support.inside import carried_out, engine_inside, snapshots
+from tests.support.world import NUMBER, World, scenario, world
 
 ELSEWHERE_S = 1.0
 JOURNAL = "SELECT act, target, before, after FROM journal WHERE origin = $1 AND act <> 'import' ORDER BY id"
@@ -74,20 +64,20 @@ async def test_a_rate_from_another_process_takes_effect_within_a_second(database
 async def test_after_an_acknowledged_pause_on_the_screen_nothing_leaves(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with world(database_url, scenario(), {NUMBER: 40}) as w, _engine_inside(w, monkeypatch) as host:
+    async with world(database_url, scenario(), {NUMBER: 40}) as w, engine_inside(w, monkeypatch) as host:
         await w.campaign(people=200)
         await w.until_requests(30)
-        paused = await _carried_out(host, PauseNumber(NUMBER, "stop"))
+        paused = await carried_out(host, PauseNumber(NUMBER, "stop"))
         await w.until(lambda: _nothing_in_hand(w), "nothing claimed or in flight")
         before = (await w.sim.totals())["requests"]
-        await _snapshots(host, 2)
+        await snapshots(host, 2)
         assert (await w.sim.totals())["requests"] == before < 200
 
-        resumed = await _carried_out(host, ResumeNumber(NUMBER))
+        resumed = await carried_out(host, ResumeNumber(NUMBER))
         await w.until_requests(before + 20)
-        slower = await _carried_out(host, SetRate(NUMBER, 10))
+        slower = await carried_out(host, SetRate(NUMBER, 10))
         await w.until_requests((await w.sim.totals())["requests"] + 25)
-        faster = await _carried_out(host, SetRate(NUMBER, 40))
+        faster = await carried_out(host, SetRate(NUMBER, 40))
         await w.until_counts(read=200)
 
         stamps = [at / 1e6 for at in await w.stamps()]
@@ -102,58 +92,6 @@ async def test_after_an_acknowledged_pause_on_the_screen_nothing_leaves(
             ("rate", NUMBER),
         ]
         await w.prove()
-
-
-@asynccontextmanager
-async def _engine_inside(w: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EngineHost]:
-    """An engine in a thread of this process, as under a screen."""
-    monkeypatch.setenv("TOKEN", w.environment["TOKEN"])
-    config = Config(
-        database_url=SecretStr(w.url),
-        api_url=w.sim.url,
-        data_dir=Path(w.environment["TIDEGATE_DATA_DIR"]),
-        listen=Address("127.0.0.1", w.port),
-        metrics_listen=Address("127.0.0.1", free_port()),
-        app_secret=(SecretStr(w.environment["TIDEGATE_APP_SECRET"]),),
-        node="inside",
-    )
-    host = EngineHost(config, RunOptions())
-    await asyncio.to_thread(host.start)
-    try:
-        yield host
-    finally:
-        host.drain("the test ends")
-        assert (await asyncio.to_thread(host.join)).code == 0
-
-
-async def _carried_out(host: EngineHost, act: Act) -> float:
-    """Submit an act and wait until it is in effect; when it was acknowledged, on the monotonic clock."""
-    submitted = time.monotonic()
-    act_id = host.submit(act)
-
-    def view(snapshot: Snapshot) -> ActView | None:
-        return next((a for a in snapshot.acts if a.id == act_id and a.stage == "in effect"), None)
-
-    found = await _until_snapshot(host, view)
-    assert found.ack_ms is not None
-    return submitted + found.ack_ms / 1000
-
-
-async def _snapshots(host: EngineHost, more: int) -> None:
-    now = host.snapshot()
-    assert now is not None
-    wanted = now.seq + more
-    await _until_snapshot(host, lambda snapshot: snapshot if snapshot.seq >= wanted else None)
-
-
-async def _until_snapshot(host: EngineHost, seen: Callable[[Snapshot], T | None]) -> T:
-    async with asyncio.timeout(60):
-        while True:
-            snapshot = host.snapshot()
-            found = seen(snapshot) if snapshot is not None else None
-            if found is not None:
-                return found
-            await asyncio.sleep(0.02)
 
 
 async def _nothing_in_hand(w: World) -> bool:
