@@ -105,6 +105,7 @@ async def _open_http(
         lambda: engine.follower.desired.numbers,
         lambda: {pipeline.number.id: pipeline for pipeline in engine.ownership.current()},
         lambda: engine.ownership.rows,
+        engine.ownership.look_again,
         engine.access_token,
     )
     listening = up.enter_context(bind(config.listen.host, config.listen.port))
@@ -120,6 +121,7 @@ async def _open_inbox(up: AsyncExitStack, config: Config, engine: Engine) -> asy
     applier = Applier(engine.db, arrived, stop_words=StopWords(config.stop_words))
     await up.enter_async_context(applier)
     engine.delays, engine.webhooks = applier.counts.delays, applier.counts
+    engine.inbound = applier.inbound
     forwarder = await open_forwarder(up, config, engine.db)
     for task in (applier.task, forwarder.task if forwarder else None):
         if task is not None:

@@ -4,17 +4,19 @@ A message goes out through its number's own windows, ahead of campaigns, and is 
 node that does not own the number it is passed to the one that does: one hop, and never twice once it has left.
 """
 
+import asyncio
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from pydantic import SecretStr
 
 from engine.clients.whatsapp import HOP, Passed, WhatsApp
-from engine.delivery.receiver import BodyTooLargeError, Receive, Scope, Send, read
+from engine.delivery.receiver import BODY_SECONDS, BodyTooLargeError, Receive, Scope, Send, read
 from engine.domain.gateway import Reply, number_of, refusal
 from engine.domain.outcome import NotSent
 from engine.postgres.desired import Number
+from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.leases import LeaseRow
 from engine.sending.pipeline import Pipeline
 
@@ -32,15 +34,17 @@ class Gateway:
         numbers: Callable[[], Mapping[int, Number]],
         owned: Callable[[], Mapping[str, Pipeline]],
         leases: Callable[[], Mapping[int, LeaseRow]],
+        look_again: Callable[[], Awaitable[None]],
         access_token: Callable[[str], SecretStr | str],
         patience: float = PATIENCE,
     ) -> None:
-        """`owned`: the pipelines of this node, by Meta's phone number id."""
+        """`owned`: the pipelines of this node, by Meta's phone number id. `look_again` reads `leases` anew."""
         self._token = token.get_secret_value().encode() if token else b""
         self._whatsapp = whatsapp
         self._numbers = numbers
         self._owned = owned
         self._leases = leases
+        self._look_again = look_again
         self._access_token = access_token
         self._patience = patience
 
@@ -60,11 +64,12 @@ class Gateway:
         if not hmac.compare_digest(bearer, self._token):
             return refusal(401, 190, "Invalid OAuth access token", "The bearer is not this gateway's token.")
         try:
-            body = await read(headers, receive)
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await read(headers, receive)
         except BodyTooLargeError:
-            return refusal(413, 100, "Invalid parameter", "A message has at most 3 MB.")
+            return refusal(413, 100, "Invalid parameter", "A message has at most 3 MB.", closing=True)
         except (TimeoutError, ConnectionError):
-            return refusal(408, 100, "Invalid parameter", "The body did not arrive.")
+            return refusal(408, 100, "Invalid parameter", "The body did not arrive.", closing=True)
         return await self._send(number, str(scope["path"]), body, hopped=HOP.encode() in headers)
 
     async def _send(self, number: str, path: str, body: bytes, *, hopped: bool) -> Reply:
@@ -84,7 +89,7 @@ class Gateway:
     async def _pass_to_owner(self, number: Number, path: str, body: bytes, *, hopped: bool) -> Reply:
         if hopped:  # whoever sent it here was wrong about the owner; it looks again
             return refusal(421, 131016, "Service unavailable", "This node does not own the number.", 1.0)
-        for _ in range(2):  # the second time the owner is read anew: it may just have changed
+        for _ in range(2):
             lease = self._leases().get(number.number_id)
             if lease is None or lease.released or not lease.advertise:
                 return refusal(
@@ -99,4 +104,8 @@ class Gateway:
                 )
             if passed.status != 421:
                 return Reply(passed.status, passed.body, passed.content_type, passed.retry_after)
+            try:
+                await self._look_again()  # the owner has just changed; nothing has left yet
+            except DATABASE_FAULTS:
+                break
         return refusal(503, 131016, "Service unavailable", "The number is changing hands.", 2.0)

@@ -26,6 +26,7 @@ from engine.control import jobs, stops
 from engine.control.follower import Follower
 from engine.control.reconcile import Limits
 from engine.credentials import CredentialError, Credentials
+from engine.delivery.inbound_rate import InboundRate
 from engine.domain.act import Act
 from engine.domain.errors import Scope
 from engine.domain.outcome import Next, Refused
@@ -109,6 +110,7 @@ class Engine:
             probed=self._judge.probed,
             connected=lambda: self.follower.healthy,
             request_deadline=config.request_deadline,
+            inbound=self._inbound_last_second,
         )
         self.identity = Identity(uuid4(), config.node, socket.gethostname(), os.getpid(), config.advertise)
         self.ownership = Ownership(
@@ -134,6 +136,8 @@ class Engine:
         """The latest delays from sent to delivered, in seconds; the applier's."""
         self.webhooks: WebhookCounts | None = None
         """What the applier has counted; None without one."""
+        self.inbound: InboundRate | None = None
+        """What people write to each number; the applier's."""
         self.webhook_answers: Mapping[int, int] = {}
         """Webhook requests by HTTP status; the receiver's."""
         self._watched: list[asyncio.Task[None]] = []
@@ -258,6 +262,12 @@ class Engine:
             pipeline = pipelines.get(result.work.permission)
             if pipeline is not None:
                 pipeline.settled(result.work)
+
+    def _inbound_last_second(self, number: str) -> float:
+        if self.inbound is None:
+            return 0.0
+        now_there, _ = self.clock.at(asyncio.get_running_loop().time())
+        return self.inbound.last_second(number, now_there)
 
     def access_token(self, reference: str) -> SecretStr | str:
         """The token of a reference, or the sentence that says why there is none."""

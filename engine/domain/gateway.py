@@ -23,6 +23,8 @@ class Reply:
     content_type: str = "application/json"
     retry_after: float | None = None
     """Seconds, for 429 and 503."""
+    closing: bool = False
+    """The connection ends with it: or the rest of a body would still be read, at its own pace."""
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:
@@ -33,10 +35,20 @@ class Reply:
         ]
         if self.retry_after is not None:
             found.append((b"retry-after", str(max(1, math.ceil(self.retry_after))).encode()))
+        if self.closing:
+            found.append((b"connection", b"close"))
         return found
 
 
-def refusal(status: int, code: int, title: str, details: str, retry_after: float | None = None) -> Reply:
+def refusal(
+    status: int,
+    code: int,
+    title: str,
+    details: str,
+    retry_after: float | None = None,
+    *,
+    closing: bool = False,
+) -> Reply:
     """An error as the Graph API words it, so that any client of it understands."""
     error = {
         "message": f"(#{code}) {title}",
@@ -45,4 +57,4 @@ def refusal(status: int, code: int, title: str, details: str, retry_after: float
         "error_data": {"messaging_product": "whatsapp", "details": details},
         "fbtrace_id": "tidegate",
     }
-    return Reply(status, json.dumps({"error": error}).encode(), retry_after=retry_after)
+    return Reply(status, json.dumps({"error": error}).encode(), retry_after=retry_after, closing=closing)

@@ -96,13 +96,17 @@ class Ownership:
                 if boottime() - self._renewed_at >= self._node.lease / 3:
                     await self._renew()
                 await nodes.beat(self._db, self._node.identity, draining=self.draining)
-                self.rows = await leases.read(self._db)
+                await self.look_again()
                 await self._drop_removed()
                 await self._balance()
             except DATABASE_FAULTS as error:
                 log.warning("leases wait for the database", error=type(error).__name__)
             await self._drop_expired()
             await asyncio.sleep(min(LOOK, self._node.lease / 6))
+
+    async def look_again(self) -> None:
+        """Read everybody's leases now. Raises what the database raises."""
+        self.rows = await leases.read(self._db)
 
     async def release(self) -> None:
         """Hand over every number; its pipeline has been stopped and is drained."""

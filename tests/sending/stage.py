@@ -88,6 +88,8 @@ class Stage:
     token: SecretStr | str = field(default_factory=lambda: SecretStr("T"))
     healthy: bool = True
     params: dict[str, str] = field(default_factory=dict)
+    inbound: float = 0.0
+    """Messages that people wrote in the last second."""
 
     arrivals: list[float] = field(default_factory=list)
     results: list[tuple[Result, Next]] = field(default_factory=list)
@@ -184,6 +186,7 @@ async def at_work(
         judge=lambda work, answer: stage.judged.append(answer),
         probed=lambda breaker, mended: stage.probes.append((breaker, mended)),
         request_deadline=20.0,
+        inbound=lambda _: stage.inbound,
     )
     pipeline = Pipeline(shared, number(rate, limit), PERMISSION, FOR_EVER)
     async with asyncio.TaskGroup() as standing:
