@@ -228,7 +228,7 @@ class ConsoleApp(App[str], inherit_bindings=False):
         self.call_later(self.leave)
 
     def export(self) -> None:
-        """S: the screen as it is, into the directory the console was started in; never over another file."""
+        """S: the screen as it is, into the data directory; never over another file."""
         path = self.export_dir / f"tidegate-{clock.now():%Y%m%d-%H%M%S}.svg"
         try:
             with path.open("x", encoding="utf-8") as out:

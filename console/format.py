@@ -177,7 +177,7 @@ def sampled(values: Sequence[float], window: int, width: int, second: int = 0) -
     """
     if width <= 0 or window <= 0:
         return []
-    size = -(-window // width)
+    size = -(-min(window, max(len(values), width)) // width)  # a short past is drawn as finely as it can be
     end = len(values) - (second + 1) % size if size > 1 else len(values)
     start = max(0, len(values) - window)
     return [sum(values[at - size : at]) / size for at in range(end, start + size - 1, -size)][::-1]

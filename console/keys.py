@@ -1,8 +1,10 @@
 """The one table of keys: bindings, key line, help, palette and the README's key table are made from it."""
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 from textual.binding import Binding, BindingType
 
@@ -129,5 +131,22 @@ def markdown() -> str:
     return head + "".join(f"| `{key}` | {text} | {asks} |\n" for _, key, text, asks in table())
 
 
+BEGIN, END = "<!-- keys:begin -->", "<!-- keys:end -->"
+
+
+def written_into(text: str) -> str:
+    """A text with the table between its two marks made anew. Raises ValueError without them."""
+    before, _, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise ValueError(f"There is no {BEGIN} … {END} in this text.")
+    return f"{before}{BEGIN}\n{markdown()}{END}{after}"
+
+
 _BY_NAME = {action.name: action for action in ACTIONS}
 _KINDS = {key: action.kind for action in ACTIONS for key in action.keys} | {"y": Kind.ONCE, "n": Kind.MOVE}
+
+
+if __name__ == "__main__":
+    _readme = Path(sys.argv[1])
+    _readme.write_text(written_into(_readme.read_text("utf-8")), "utf-8")

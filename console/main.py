@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import engine.cli as cli
@@ -41,7 +42,13 @@ def open_console(config: "Config", options: "RunOptions") -> int:
     with (config.data_dir / "tidegate.log").open("a", encoding="utf-8") as log, logging_to(log):
         host = EngineHost(config, options)
         host.start()
-        app = ConsoleApp(host, mode="demo" if options.demo else "run")
+        app = ConsoleApp(
+            host,
+            mode="demo" if options.demo else "run",
+            refresh_hz=options.refresh_hz,
+            mouse=options.mouse,
+        )
+        app.export_dir = _exports(config, options)
         with _signals(host, app) as signalled:
             try:
                 left = app.run()
@@ -56,6 +63,11 @@ def open_console(config: "Config", options: "RunOptions") -> int:
     _print_report(outcome.report, signalled)
     ended_by = next((n for n in signalled if n in DRAINING), None)
     return 128 + ended_by if ended_by and outcome.code == 0 else outcome.code
+
+
+def _exports(config: "Config", options: "RunOptions") -> Path:
+    """S writes beside the log; a demo's directory goes with it, so there into the working directory."""
+    return Path() if options.demo else config.data_dir
 
 
 @contextmanager

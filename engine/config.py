@@ -63,6 +63,10 @@ class RunOptions:
     read_only: bool = False
     demo: bool = False
     """q ends everything, and the directory goes with it."""
+    mouse: bool = False
+    """The screen takes clicks; the terminal then selects no text by itself."""
+    refresh_hz: float | None = None
+    """Paints a second; None: 1 on a small terminal, 2 on a large one."""
 
 
 def _default_data_dir() -> Path:

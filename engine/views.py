@@ -4,6 +4,7 @@ import asyncio
 import os
 import resource
 import socket
+from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from operator import attrgetter
@@ -13,6 +14,7 @@ from engine.control import stops
 from engine.domain.errors import describe
 from engine.domain.recipient import State
 from engine.domain.snapshot import (
+    SERIES_MINUTES,
     SERIES_SECONDS,
     CampaignView,
     ErrorView,
@@ -30,6 +32,8 @@ from engine.postgres.figures import InFlight
 from engine.postgres.leases import LeaseRow
 from engine.sending.pipeline import Pipeline
 
+MINUTE = 60
+
 _NOTHING = InFlight(0, 0, 0, 0, 0.0)
 _BANDS: tuple[tuple[str, Callable[[InFlight], int]], ...] = (
     ("2-5m", attrgetter("to_5m")),
@@ -39,8 +43,23 @@ _BANDS: tuple[tuple[str, Callable[[InFlight], int]], ...] = (
 _WAITING = (State.PENDING, State.CLAIMED, State.SENDING)
 
 
+class Minutes:
+    """Means of whole minutes, the newest SERIES_MINUTES of them."""
+
+    def __init__(self) -> None:
+        self.values: deque[float] = deque(maxlen=SERIES_MINUTES)
+        self._sum, self._count = 0.0, 0
+
+    def add(self, value: float) -> None:
+        """One more second."""
+        self._sum, self._count = self._sum + value, self._count + 1
+        if self._count == MINUTE:
+            self.values.append(self._sum / MINUTE)
+            self._sum, self._count = 0.0, 0
+
+
 class Series:
-    """What the charts draw, one value a second."""
+    """What the charts draw: one value a second for an hour, and one a minute for six."""
 
     def __init__(self) -> None:
         self.accepted = Ring()
@@ -48,6 +67,7 @@ class Series:
         self.rate = Ring()
         self.token_wait = Ring()
         self.token_wait_median = Ring()
+        self.minutes = {ring: Minutes() for ring in ("accepted", "rate", "token_wait", "token_wait_median")}
         self._last = 0
 
     def sample(self, at: float, figures: NodeFigures, rate: float) -> None:
@@ -63,6 +83,12 @@ class Series:
         if waits:
             self.token_wait.put(at - 1, waits[-1])
             self.token_wait_median.put(at - 1, waits[len(waits) // 2])
+        for name, minutes in self.minutes.items():
+            minutes.add(getattr(self, name).last(at, 1)[0])
+
+    def of_minutes(self, name: str) -> tuple[float, ...]:
+        """The kept minutes of one ring, oldest first."""
+        return tuple(self.minutes[name].values)
 
 
 class Viewer:
@@ -118,6 +144,10 @@ class Viewer:
             rate_series=self.series.rate.last(at, long),
             token_wait_series=self.series.token_wait.last(at, long),
             token_wait_median_series=self.series.token_wait_median.last(at, long),
+            accepted_minutes=self.series.of_minutes("accepted"),
+            rate_minutes=self.series.of_minutes("rate"),
+            token_wait_minutes=self.series.of_minutes("token_wait"),
+            token_wait_median_minutes=self.series.of_minutes("token_wait_median"),
             token_wait=_worst([n.token_wait for n in numbers]),
             claim_time=self._figures.claim_time.percentiles(at),
             commit_time=self._figures.commit_time.percentiles(at),

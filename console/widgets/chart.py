@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 from console.format import ascii_box, sampled
 from console.frame import WINDOWS, Frame
+from console.history import Name, history
 from console.line import Line
 from console.widgets.panel import LinePanel, title_line
+from engine.domain.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class Chart(LinePanel):
         second = int(frame.snapshot.at.timestamp())
         key = (second // max(1, window // width), frame.snapshot.node, span, width, height)
         if self._drawn is None or self._drawn[0] != key:
-            kept = min(window, len(frame.snapshot.accepted_series))
+            kept = history(frame.snapshot, "accepted", window).seconds
             shown = span if kept >= window else f"{kept}s" if kept < 120 else f"{kept // 60}m"
             self._drawn = (
                 key,
@@ -99,11 +101,10 @@ class AcceptedChart(Chart):
         """The configured rate first, so that the measured line lies on top."""
         if frame.snapshot is None:
             return []
-        second = int(frame.snapshot.at.timestamp())
         sign = "*" if frame.glyphs.ascii else "hd"
         return [
-            Series(sampled(frame.snapshot.rate_series, window, width, second), "-"),
-            Series(sampled(frame.snapshot.accepted_series, window, width, second), sign),
+            _series(frame.snapshot, "rate", window, width, "-"),
+            _series(frame.snapshot, "accepted", window, width, sign),
         ]
 
 
@@ -116,9 +117,13 @@ class TokenWaitChart(Chart):
         """The median first, the worst on top."""
         if frame.snapshot is None:
             return []
-        second = int(frame.snapshot.at.timestamp())
         sign = "*" if frame.glyphs.ascii else "hd"
         return [
-            Series(sampled(frame.snapshot.token_wait_median_series, window, width, second), "."),
-            Series(sampled(frame.snapshot.token_wait_series, window, width, second), sign),
+            _series(frame.snapshot, "token_wait_median", window, width, "."),
+            _series(frame.snapshot, "token_wait", window, width, sign),
         ]
+
+
+def _series(snapshot: Snapshot, name: Name, window: int, width: int, marker: str) -> Series:
+    past = history(snapshot, name, window)
+    return Series(sampled(past.values, window // past.step, width, past.second), marker)

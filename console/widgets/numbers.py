@@ -128,10 +128,9 @@ def _sign(state: str, g: Glyphs) -> str:
 
 
 def _name(n: NumberView, frame: Frame) -> tuple[str, str]:
-    return (
-        f"{frame.label(n.id)} {clean(n.account, frame.glyphs)}",
-        "strong" if n.id == frame.cursor else "text",
-    )
+    """The account beside it only where it is a name: Meta's account ids are all alike in four cells."""
+    account = "" if n.account.isdecimal() else f" {clean(n.account, frame.glyphs)}"
+    return frame.label(n.id) + account, "strong" if n.id == frame.cursor else "text"
 
 
 def _sent(n: NumberView, _frame: Frame) -> tuple[str, str]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from console.format import rate, sampled, spark
+from console.format import duration, rate, sampled, spark
 from console.frame import WINDOWS, Frame
+from console.history import history
 from console.line import Line
 from console.widgets.panel import LinePanel
-from engine.domain.snapshot import SERIES_SECONDS
 
 
 class SparkStrip(LinePanel):
@@ -18,13 +18,14 @@ class SparkStrip(LinePanel):
             return []
         label, window = WINDOWS[frame.window]
         series, configured = frame.snapshot.accepted_series, frame.snapshot.rate_series
-        recent = series[-window:]
-        kept = f" ({len(recent) // 60}m kept)" if window > SERIES_SECONDS else ""
+        past = history(frame.snapshot, "accepted", window)
+        recent = past.values
+        kept = f" ({duration(past.seconds)} kept)" if past.seconds < window else ""
         now = rate(series[-1] if series else None)
         top = max(recent, default=0.0)
         cfg = configured[-1] if configured else None
         figures = f"now {now:<4} max {rate(top):<4} cfg {rate(cfg):<4}{kept} "
         room = width - len(label) - 1 - len(figures)
-        points = sampled(series, window, room, int(frame.snapshot.at.timestamp()))
+        points = sampled(recent, window // past.step, room, past.second)
         strip = spark(points, frame.glyphs.spark, max(top, cfg or 0.0))
         return [Line(label + " ", "key").add(figures).add(strip, "bar")]

@@ -8,6 +8,20 @@ import typer
 from engine.cli.session import settings
 from engine.cli.values import seconds
 
+Mouse = Annotated[
+    bool, typer.Option("--mouse", help="The screen takes clicks (the terminal selects no text then).")
+]
+Refresh = Annotated[
+    float | None,
+    typer.Option(
+        "--refresh",
+        metavar="HZ",
+        min=0.1,
+        max=10,
+        help="Paints a second (default: 1, on a large terminal 2).",
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
@@ -48,6 +62,8 @@ def run(
     advertise: Annotated[
         str | None, typer.Option("--advertise", metavar="URL", help="How other nodes reach this one.")
     ] = None,
+    mouse: Mouse = False,
+    refresh: Refresh = None,
 ) -> None:
     """The engine, with the console around it or by itself.
 
@@ -73,6 +89,8 @@ def run(
         patience=patience,
         no_webhook=no_webhook,
         read_only=read_only,
+        mouse=mouse,
+        refresh_hz=refresh,
     )
     if no_ui:
         from engine.app import run_headless

@@ -11,6 +11,9 @@ from datetime import datetime
 SERIES_SECONDS = 3600
 """Length of the per-second series that a snapshot carries (one hour, newest last)."""
 
+SERIES_MINUTES = 360
+"""Length of the per-minute series beside them: six hours."""
+
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
@@ -243,6 +246,11 @@ class Snapshot:
     token_wait_series: tuple[float, ...] = ()
     """p95 of the worst number, per second, seconds (0 where nothing waited)."""
     token_wait_median_series: tuple[float, ...] = ()
+    accepted_minutes: tuple[float, ...] = ()
+    """Means of whole minutes of the series above, newest last, at most SERIES_MINUTES."""
+    rate_minutes: tuple[float, ...] = ()
+    token_wait_minutes: tuple[float, ...] = ()
+    token_wait_median_minutes: tuple[float, ...] = ()
     token_wait: Percentiles | None = None
     claim_time: Percentiles | None = None
     commit_time: Percentiles | None = None

@@ -92,6 +92,11 @@ def test_sampling_keeps_the_mean_and_the_width(values: list[float], window: int,
         assert max(points) <= max(recent) + 1e-6
 
 
+def test_a_short_past_is_drawn_as_finely_as_it_can_be() -> None:
+    assert fmt.sampled([1.0, 2.0, 3.0], 300, 60) == [1.0, 2.0, 3.0]
+    assert len(fmt.sampled([1.0] * 90, 300, 60)) == 44  # means of two seconds; the running one is not full
+
+
 def test_a_spark_starts_at_zero_and_a_bar_is_full_only_at_the_end() -> None:
     assert fmt.spark([0, 50, 100], UTF8.spark) == "▁▅█"
     assert fmt.spark([], UTF8.spark) == ""

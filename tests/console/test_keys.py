@@ -1,13 +1,14 @@
 """The guard against pastes and held keys, and the one table of keys."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from textual import events
 from textual.widgets import Input
 
 from console.guard import KeyGuard, Kind, Verdict
-from console.keys import ACTIONS, KEY_LINE, LEAVING, Level, by_name, markdown
+from console.keys import ACTIONS, BEGIN, END, KEY_LINE, LEAVING, Level, by_name, markdown
 from console.screens.overview import OverviewScreen
 from console.screens.page import PageScreen
 from console.screens.typed import TypedScreen
@@ -185,6 +186,12 @@ def test_no_key_needs_a_function_key_alt_or_a_terminal_s_own_control_key() -> No
 def test_no_key_is_given_twice() -> None:
     keys = [key for action in ACTIONS for key in action.keys]
     assert len(keys) == len(set(keys))
+
+
+def test_the_readme_shows_the_table_as_it_is() -> None:
+    """Made anew by `python -m console.keys README.md`."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    assert f"{BEGIN}\n{markdown()}{END}" in readme
 
 
 def test_the_key_line_and_the_readme_table_come_from_the_table() -> None:
