@@ -113,7 +113,18 @@ class ActDesk:
             for pipeline in self._meant(act):
                 pipeline.paused_here = False
             raise
+        except DATABASE_FAULTS:
+            if isinstance(act, acts.PauseNumber):
+                raise
+            return await self._pause_each(act.reason)
         return "already" if done.already else " ".join(done.warnings)
+
+    async def _pause_each(self, reason: str) -> str:
+        """Without a database there is no pause-all, but each number's pause can be kept beside it."""
+        numbers = [pipeline.number.id for pipeline in self._hands.pipelines()]
+        pauses = (self._hands.commands.carry_out(acts.PauseNumber(number, reason)) for number in numbers)
+        await asyncio.gather(*pauses)
+        return f"{len(numbers)} numbers are paused on this machine one by one: resume them one by one"
 
     def _meant(self, act: Act) -> list[Pipeline]:
         number = getattr(act, "number", None)

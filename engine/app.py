@@ -189,15 +189,15 @@ async def _headless(config: Config, options: RunOptions) -> int:
     engines: list[Engine] = []
 
     def asked(number: int) -> None:
-        signalled.append(number)
         for engine in engines:
             engine.drain(signal.Signals(number).name)
         if not engines:
             early.append(number)
 
     def on_signal(number: int, _: object) -> None:
-        if signalled:
+        if signalled:  # told apart here, not in the loop: that may be what does not move any more
             exit_at_once(number)
+        signalled.append(number)
         loop.call_soon_threadsafe(asked, number)
 
     def started(engine: Engine) -> None:

@@ -196,6 +196,7 @@ class Ownership:
         rescue = asyncio.create_task(self._rescue(pipeline))
         self._rescues.add(rescue)
         rescue.add_done_callback(self._rescues.discard)
+        rescue.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None and not self.failure.done():

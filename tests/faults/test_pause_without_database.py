@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.domain.act import PauseNumber, ResumeNumber
+from engine.domain.act import Act, PauseAll, PauseNumber, ResumeNumber
 from tests.faults.test_database import RATE, own_server
 from tests.support.inside import acted, carried_out, engine_inside, owned, snapshots, until_snapshot
 from tests.support.world import NUMBER, World, scenario, world
@@ -13,9 +13,12 @@ PEOPLE = 300
 PAUSED = "SELECT paused_at IS NOT NULL FROM number WHERE id = $1"
 
 
-@pytest.mark.parametrize("lease", [5.0, 60.0])
+@pytest.mark.parametrize(
+    ("act", "lease"),
+    [(PauseNumber(NUMBER, "stop"), 5.0), (PauseNumber(NUMBER, "stop"), 60.0), (PauseAll("stop"), 60.0)],
+)
 async def test_a_pause_given_while_the_database_was_away_holds_when_it_is_back(
-    monkeypatch: pytest.MonkeyPatch, lease: float
+    monkeypatch: pytest.MonkeyPatch, act: Act, lease: float
 ) -> None:
     async with (
         own_server() as database,
@@ -26,8 +29,8 @@ async def test_a_pause_given_while_the_database_was_away_holds_when_it_is_back(
         await w.until_requests(40)
         database.kill()
         await until_snapshot(host, lambda snapshot: snapshot.database == "away" or None)
-        act = host.submit(PauseNumber(NUMBER, "stop"))
-        await until_snapshot(host, lambda snapshot: acted(snapshot, act, "acknowledged"))
+        act_id = host.submit(act)
+        await until_snapshot(host, lambda snapshot: acted(snapshot, act_id, "acknowledged"))
         before = (await w.sim.totals())["requests"]
         if lease < 10:
             await snapshots(host, round(lease / 0.5) + 2)  # by then it has run out
