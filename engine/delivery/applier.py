@@ -25,7 +25,10 @@ from engine.postgres.statuses import Move
 
 log = structlog.get_logger(__name__)
 
-MOST_BODIES = 500
+FEWEST_BODIES, MOST_BODIES = 32, 500
+"""How many bodies a batch locks, twice what the last one held: large bodies fill it sooner, and what it locks beyond
+them no other applier can have."""
+
 MOST_BYTES = 256 * 1024
 """Some 700 to 1,800 statuses. Reading them holds the loop, which may be a sender's, for about 10 ms."""
 
@@ -105,6 +108,7 @@ class Applier:
         self._runs = Runs(pool)
         self._closing = False
         self._in_hand: list[int] = []
+        self._room = FEWEST_BODIES
         self._one_by_one = 0  # so many bodies are still to be taken alone, to find the one that is refused
         self._mark = 0
         self._failing = False
@@ -127,13 +131,14 @@ class Applier:
         time = asyncio.get_running_loop().time
         started = time()
         async with self._pool.acquire() as connection, connection.transaction():
-            stored = await webhooks.take(connection, 1 if self._one_by_one else MOST_BODIES, MOST_BYTES)
+            stored = await webhooks.take(connection, 1 if self._one_by_one else self._room, MOST_BYTES)
             self._in_hand = [body.id for body in stored]
             read = [(body.received_at, _parsed(body.body)) for body in stored]
             outcome = await batch.apply(connection, read, self._stop_words)
         self._in_hand = []
         self._one_by_one = max(0, self._one_by_one - len(stored)) if stored else 0
         if stored:
+            self._room = min(MOST_BODIES, max(FEWEST_BODIES, 2 * len(stored)))
             self.counts.batch_time.add(time(), time() - started)
         self._count([parsed for _, parsed in read])
         await self._settle(outcome)
