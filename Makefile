@@ -10,7 +10,7 @@ comma := ,
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test check static prometheus bench soak screenshots lock clean
+.PHONY: help demo test check static prometheus pgbouncer bench soak screenshots lock clean
 
 help: ## This list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -21,11 +21,14 @@ demo: $(VENV)/.embedded ## A campaign against a simulated provider; the console 
 test: $(VENV)/.test ## All tests but the soak
 	$(VENV)/bin/python -m pytest -n 2 --dist loadfile
 
-check: static prometheus test ## Lint, format, types, layers, then the tests
+check: static prometheus pgbouncer test ## Lint, format, types, layers, then the tests
 
-# Debian's package, unpacked into the environment; where it cannot be had, the tests that need it say so and are skipped.
+# Debian's packages, unpacked into the environment; where they cannot be had, the tests that need it say so and are skipped.
 prometheus: $(VENV)/bin/python
 	@.ci/prometheus $(VENV)/prometheus
+
+pgbouncer: $(VENV)/bin/python
+	@.ci/pgbouncer $(VENV)/pgbouncer
 
 static: $(VENV)/.test
 	$(VENV)/bin/ruff check .
