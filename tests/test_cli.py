@@ -228,7 +228,9 @@ def test_rows_have_the_public_shape_and_masked_phones(tidegate: Tidegate, campai
         "moved_at",
     ]] * 3  # fmt: skip
     shown = json.loads(tidegate(f"rows show {listed[0]['id']} --json").stdout)
-    assert shown == {**listed[0], "timeline": []}
+    acts = shown.pop("acts")
+    assert [act["act"] for act in acts][:2] == ["create campaign", "import"]
+    assert shown == {**listed[0], "timeline": [], "statuses": []}
     everything = (
         tidegate("rows list --campaign reminder").stdout + tidegate(f"rows show {listed[0]['id']}").stdout
     )

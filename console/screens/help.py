@@ -1,4 +1,4 @@
-"""? : the live table of keys."""
+"""? : the live table of keys, and what the provider's errors mean."""
 
 from collections.abc import Sequence
 
@@ -7,6 +7,7 @@ from console.keys import LEAVING, table
 from console.line import Line
 from console.screens.page import PageScreen
 from console.session import Session
+from engine.domain.errors import MEANINGS, WAITS
 
 
 class HelpScreen(PageScreen):
@@ -32,7 +33,20 @@ class HelpScreen(PageScreen):
         signs = frame.glyphs
         legend = f"{signs.critical} critical  {signs.warning} warning  {signs.normal} normal"
         legend += f"  {signs.paused} paused or held"
-        return [*lines, Line(), Line("Signs", "title"), Line(f"  {legend}")]
+        return [*lines, Line(), Line("Signs", "title"), Line(f"  {legend}"), *_errors(frame)]
+
+
+def _errors(frame: Frame) -> list[Line]:
+    """The table that decides what an answer means, by scope: what happened, what to do."""
+    lines: list[Line] = []
+    for scope, wait in WAITS.items():
+        codes = sorted(code for code, known in MEANINGS.items() if known.scope is scope and code >= 0)
+        lines += [Line(), Line(f"Errors: {scope.value}", "title"), Line(f"  waits: {wait}", "faint")]
+        for code in codes:
+            known = MEANINGS[code]
+            line = Line("  ").cell(str(code), 9, role="key").add(_spelled(known.title, frame))
+            lines.append(line.add(f"  {_spelled(known.advice, frame)}", "faint"))
+    return lines
 
 
 def _spelled(text: str, frame: Frame) -> str:

@@ -247,6 +247,14 @@ def _print_report(shown: dict[str, Any]) -> None:
         if shown[heading]:
             print()
             print_table(
-                [heading.upper(), "SCOPE", "N", "TITLE"],
-                [(str(e["code"]), e["scope"], e["count"], e["title"]) for e in shown[heading]],
+                [heading.upper(), "SCOPE", "N", "EXAMPLE", "WHAT IT MEANS"],
+                [
+                    (str(e["code"]), e["scope"], e["count"], _example(e), f"{e['title']}. {e['advice']}")
+                    for e in shown[heading]
+                ],
             )
+
+
+def _example(line: dict[str, Any]) -> str | None:
+    example = line["example"]
+    return f"row {example['row']}, {example['phone']}" if example else None

@@ -29,6 +29,14 @@ def register(app: typer.Typer) -> None:
 def reconcile(
     ctx: typer.Context,
     campaign: Campaign = None,
+    decide: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="resend|assume_sent",
+            help="Your word for one campaign's rows, this once, in place of its policy; a row is resent once.",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -37,12 +45,13 @@ def reconcile(
     \b
     Example:
       tidegate reconcile --campaign reminder --dry-run
+      tidegate reconcile --campaign reminder --as resend
     """
     config = settings(ctx)
 
     async def once() -> "ReconcilePreview":
         async with database(config) as (_, commands):
-            return await commands.reconcile(campaign, dry_run=dry_run)
+            return await commands.reconcile(campaign, policy=decide, dry_run=dry_run)
 
     done = asyncio.run(once())
     if as_json:

@@ -62,7 +62,7 @@ def show(
     row: Annotated[int, typer.Argument(metavar="ID", help="The row's id.", show_default=False)],
     as_json: Json = False,
 ) -> None:
-    """One row with every try and what is known about it.
+    """One row with every try, its statuses by the provider's clock and by ours, and who did what around it.
 
     \b
     Example:
@@ -90,6 +90,16 @@ def show(
     print_table(
         [n.upper() for n in shown], [[_text(n, line[n]) for n in shown] for line in found.tries_json()]
     )
+    for names, lines in (
+        (("n", "status", "said_at", "received_at", "code"), found.statuses_json()),
+        (
+            ("at", "author", "origin", "act", "target", "before", "after", "reason", "result"),
+            found.acts_json(),
+        ),
+    ):
+        if lines:
+            print()
+            print_table([n.upper() for n in names], [[_text(n, line[n]) for n in names] for line in lines])
 
 
 Campaign = Annotated[str, typer.Option("--campaign", metavar="NAME", help="Whose rows.")]

@@ -13,8 +13,10 @@ from engine.domain.duration import format_duration
 from engine.domain.errors import describe
 from engine.domain.recipient import State
 from engine.postgres import asides, audience_imports, books, campaigns, previews
+from engine.postgres import rows as row_lists
 from engine.postgres.campaigns import CampaignReport, Draft, Standing
 from engine.postgres.pool import Connection, Executor
+from engine.postgres.rows import Example
 
 POLICIES = {
     "hold": "rows whose answer was lost wait for a person",
@@ -113,10 +115,17 @@ class CampaignCommands(Acts):
             rows = await campaigns.view(db, name)
             only = rows[0].campaign_id if name is not None and rows else None
             counts, tallies = await books.balances(db, only), await books.tallies(db, only)
+            examples = {}
+            if only is not None and only in tallies:
+                codes = {*tallies[only].errors, *tallies[only].refusals}
+                examples = await row_lists.examples(db, only, codes)
         none = dict.fromkeys(State, 0)
         return [
             CampaignReport(
-                row, counts.get(row.campaign_id, none), tallies.get(row.campaign_id, books.Tallies())
+                row,
+                counts.get(row.campaign_id, none),
+                tallies.get(row.campaign_id, books.Tallies()),
+                examples,
             )
             for row in rows
         ]
@@ -249,8 +258,8 @@ def report_json(report: CampaignReport) -> dict[str, object]:
         "attempts": tallies.attempts,
         "possible_duplicates": tallies.possible_duplicates,
         "assumed_sent": tallies.assumed_sent,
-        "errors": _by_code(tallies.errors),
-        "refusals": _by_code(tallies.refusals),
+        "errors": _by_code(tallies.errors, report.examples),
+        "refusals": _by_code(tallies.refusals, report.examples),
         "numbers": list(row.numbers),
         "started_at": row.started_at.isoformat() if row.started_at else None,
         "finished_at": row.finished_at.isoformat() if row.finished_at else None,
@@ -258,13 +267,23 @@ def report_json(report: CampaignReport) -> dict[str, object]:
     }
 
 
-def _by_code(counts: Mapping[int, int]) -> list[dict[str, object]]:
+def _by_code(counts: Mapping[int, int], examples: Mapping[int, Example]) -> list[dict[str, object]]:
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [
-        {"code": code, "scope": describe(code).scope.value, "title": describe(code).title, "count": count}
-        for code, count in ordered
-        if count
-    ]
+    found: list[dict[str, object]] = []
+    for code, count in ordered:
+        known, example = describe(code), examples.get(code)
+        if count:
+            found.append(
+                {
+                    "code": code,
+                    "scope": known.scope.value,
+                    "title": known.title,
+                    "advice": known.advice,
+                    "count": count,
+                    "example": {"row": example.row, "phone": example.phone} if example else None,
+                }
+            )
+    return found
 
 
 def _eta(report: CampaignReport) -> str | None:

@@ -56,12 +56,14 @@ async def run(
     limits: Limits,
     *,
     campaign: str | None = None,
+    policy: str | None = None,
     dry_run: bool = True,
     author: str = ENGINE,
     origin: str = "engine",
     page: int = PAGE,
 ) -> ReconcilePreview:
-    """Settle what may be settled, of one campaign or all; with `dry_run` only count.
+    """Settle what may be settled, of one campaign or all; with `dry_run` only count. `policy`: a person's word
+    (resend, assume_sent), in place of the campaign's.
 
     Every page is a transaction with exact books. What moved is journalled, and always when a person asked.
     """
@@ -70,16 +72,19 @@ async def run(
         raise UnknownCampaignError(campaign)
     counts = _Counts()
     calm = await reconcile.calm(pool)
-    why = f"by {author}: no status came within the campaign's window"
+    why = f"by {author}: no status came within the campaign's window" + (f", {policy}" if policy else "")
     for number_id, id_ in await reconcile.all_numbers(pool):
         counts.stuck += await _doubt(pool, number_id, limits.stuck, campaign_id, dry_run=dry_run, page=page)
         heard = calm.drained and id_ in calm.heard
         after = 0
-        while rows := await reconcile.judge(pool, number_id, after, page, limits.floor, heard, campaign_id):
+        while rows := await reconcile.judge(
+            pool, number_id, after, page, limits.floor, heard, campaign_id, policy
+        ):
             after = rows[-1].id
             await _apply(pool, rows, counts, why, dry_run=dry_run)
     if not dry_run and (counts.moved or origin != "engine"):
-        entry = journal.Entry(author, origin, "reconcile", campaign or "all", result=counts.text)
+        told = f"as {policy}" if policy else None
+        entry = journal.Entry(author, origin, "reconcile", campaign or "all", told, result=counts.text)
         await journal.write(pool, entry)
     note = _note(calm, counts)
     return ReconcilePreview(

@@ -1,7 +1,7 @@
 """Campaigns as people keep them: created, started, paused, cancelled; and how they stand now."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from engine.domain.content import Content
@@ -9,6 +9,7 @@ from engine.domain.recipient import State
 from engine.postgres.books import Tallies
 from engine.postgres.contents import content_text
 from engine.postgres.pool import Executor, Pool
+from engine.postgres.rows import Example
 
 CREATE = """
 INSERT INTO campaign (name, random_id, template, language, category, body, priority, deadline, unknown_policy,
@@ -163,6 +164,8 @@ class CampaignReport:
     campaign: CampaignRow
     counts: dict[State, int]
     tallies: Tallies
+    examples: Mapping[int, Example] = field(default_factory=dict)
+    """By code a row that stands with it; only where one campaign is asked about."""
 
 
 async def create(db: Executor, draft: Draft, random_id: str) -> int | None:

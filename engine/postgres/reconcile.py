@@ -17,12 +17,13 @@ SELECT NOT EXISTS (SELECT FROM inbox_work WHERE received_at < clock_timestamp() 
 """
 
 # In the order of the index: no page sorts all that is in flight. `resend` is once: the evidence row says that it was.
+# $7: a person's word in place of the campaign's policy.
 JUDGE = """
 SELECT r.id, r.tries, r.moved_at, CASE
     WHEN r.moved_at + greatest(c.unknown_after, make_interval(secs => $4)) > clock_timestamp() THEN 'waiting'
     WHEN NOT $5 THEN 'waiting'
-    WHEN c.unknown_policy = 'assume_sent' THEN 'sent'
-    WHEN c.unknown_policy = 'resend' AND c.state <> 'cancelled' AND NOT EXISTS (
+    WHEN coalesce($7, c.unknown_policy) = 'assume_sent' THEN 'sent'
+    WHEN coalesce($7, c.unknown_policy) = 'resend' AND c.state <> 'cancelled' AND NOT EXISTS (
       SELECT FROM try t WHERE t.recipient_id = r.id AND t.outcome = 'resend_decided') THEN 'pending'
     ELSE 'unknown' END AS verdict
   FROM recipient r JOIN lane l USING (lane_id) JOIN campaign c USING (campaign_id)
@@ -127,10 +128,18 @@ async def calm(db: Executor) -> Calm:
 
 
 async def judge(
-    db: Executor, number_id: int, after: int, page: int, floor: float, heard: bool, campaign: int | None
+    db: Executor,
+    number_id: int,
+    after: int,
+    page: int,
+    floor: float,
+    heard: bool,
+    campaign: int | None,
+    policy: str | None = None,
 ) -> list[Judged]:
-    """The next unknown rows of a number, in order of id. `heard`: silence about a row may be taken for an answer."""
-    rows = await db.fetch(JUDGE, number_id, after, page, floor, heard, campaign)
+    """The next unknown rows of a number, in order of id. `heard`: silence about a row may be taken for an answer.
+    `policy`: a person's word, in place of the campaign's."""
+    rows = await db.fetch(JUDGE, number_id, after, page, floor, heard, campaign, policy)
     return [Judged(*row) for row in rows]
 
 

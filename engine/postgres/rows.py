@@ -1,14 +1,26 @@
 """Single rows, for people: listed by state and code, and one row's timeline."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from engine.domain.errors import describe
 from engine.domain.message import masked
 from engine.domain.recipient import State
+from engine.postgres import row_story
+from engine.postgres.journal import Kept
 from engine.postgres.pool import Executor
+from engine.postgres.row_story import Heard
+
+# One row for each code, by the index on codes. $1 campaign_id  $2 codes
+EXAMPLES = """
+SELECT q.code, e.id, e.phone
+  FROM unnest($2::int[]) AS q(code)
+  CROSS JOIN LATERAL (
+    SELECT r.id, (SELECT phone FROM recipient_data d WHERE d.id = r.id) AS phone FROM recipient r
+     WHERE r.lane_id = ANY(ARRAY(SELECT lane_id FROM lane WHERE campaign_id = $1)) AND r.code = q.code LIMIT 1) e
+"""
 
 LISTING = """
 SELECT r.id, c.name, d.phone, r.state, n.id AS number, r.tries, r.attempts, r.code, r.next_attempt_at, r.moved_at,
@@ -37,6 +49,14 @@ SELECT t.n, t.outcome, t.sent_at, t.answered_at, t.recorded_at, n.id AS number, 
 """
 
 ASIDE = {"twins": "kept aside: likely a duplicate, another spelling of a number that is in the campaign"}
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A row to look at; the phone number is masked."""
+
+    row: int
+    phone: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +121,8 @@ class Timeline:
 
     row: Row
     tries: tuple[Evidence, ...]
+    statuses: tuple[Heard, ...] = ()
+    acts: tuple[Kept, ...] = ()
 
     def tries_json(self) -> list[dict[str, object]]:
         """Each line with its times as text."""
@@ -120,9 +142,31 @@ class Timeline:
             for t in self.tries
         ]
 
+    def statuses_json(self) -> list[dict[str, object]]:
+        """Each status with the provider's clock and ours."""
+        return [
+            {
+                "n": s.n,
+                "status": s.word,
+                "said_at": s.said_at.isoformat() if s.said_at else None,
+                "received_at": s.received_at.isoformat(),
+                "code": s.code,
+            }
+            for s in self.statuses
+        ]
+
+    def acts_json(self) -> list[dict[str, object]]:
+        """Who did what around the row."""
+        return [{**asdict(act), "at": act.at.isoformat()} for act in self.acts]
+
     def as_json(self) -> dict[str, object]:
         """The row's shape, and its timeline."""
-        return {**self.row.as_json(), "timeline": self.tries_json()}
+        return {
+            **self.row.as_json(),
+            "timeline": self.tries_json(),
+            "statuses": self.statuses_json(),
+            "acts": self.acts_json(),
+        }
 
 
 async def listing(
@@ -139,12 +183,21 @@ async def listing(
     return [_row(record) for record in await db.fetch(LISTING, campaign, letter, code, after, most, aside)]
 
 
+async def examples(db: Executor, campaign_id: int, codes: Collection[int]) -> dict[int, Example]:
+    """For each code a row that stands with it now, if there is one."""
+    rows = await db.fetch(EXAMPLES, campaign_id, list(codes)) if codes else ()
+    return {row["code"]: Example(row["id"], masked(row["phone"] or "")) for row in rows}
+
+
 async def timeline(db: Executor, id_: int) -> Timeline | None:
-    """One row with its tries, oldest first; None when there is no such row."""
+    """One row with its tries, its statuses and what was done around it, oldest first; None: there is no such row."""
     record = await db.fetchrow(ONE, id_)
     if record is None:
         return None
-    return Timeline(_row(record), tuple(Evidence(*line) for line in await db.fetch(TRIES, id_)))
+    tries = tuple(Evidence(*line) for line in await db.fetch(TRIES, id_))
+    return Timeline(
+        _row(record), tries, tuple(await row_story.heard(db, id_)), tuple(await row_story.acts(db, id_))
+    )
 
 
 def _row(record: Iterable[Any]) -> Row:

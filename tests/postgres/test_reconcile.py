@@ -176,7 +176,9 @@ async def test_judging_reads_what_is_in_flight_and_nothing_else(pool: Pool, gene
     await pool.execute("ANALYZE")
     number_id = await pool.fetchval("SELECT number_id FROM number")
     async with pool.acquire() as db:
-        judged = await explain(db, reconcile.JUDGE, number_id, 0, 500, 92.0, True, None, generic=generic)
+        judged = await explain(
+            db, reconcile.JUDGE, number_id, 0, 500, 92.0, True, None, None, generic=generic
+        )
         rows = [
             r["moved_at"]
             for r in await db.fetch("SELECT moved_at FROM recipient WHERE state = 'u' ORDER BY id")
@@ -186,3 +188,26 @@ async def test_judging_reads_what_is_in_flight_and_nothing_else(pool: Pool, gene
     for plan in (judged, settled, stuck):
         assert "recipient" not in plan.scanned_whole
         assert plan.rows("recipient") <= 200
+
+
+async def test_a_person_decides_about_held_rows_once_and_it_is_journalled(pool: Pool) -> None:
+    made, ids = await unknown(pool, "hold")
+    other, _ = await unknown(pool, "assume_sent", 1)
+    await pool.execute(HEARD, NUMBER)
+    looked = await run(pool, LIMITS, campaign="hold", policy="resend", author="ana", origin="cli")
+    assert (looked.to_pending, await counts(pool, made)) == (3, {"unknown": 3})
+    decided = await run(
+        pool, LIMITS, campaign="hold", policy="resend", dry_run=False, author="ana", origin="cli"
+    )
+    assert decided.to_pending == 3
+    assert await counts(pool, made) == {"pending": 3}
+    assert await counts(pool, other) == {"unknown": 1}
+    [entry] = await journal.recent(pool)
+    assert (entry.author, entry.act, entry.target, entry.reason) == ("ana", "reconcile", "hold", "as resend")
+    await pool.execute(
+        "UPDATE recipient SET state = 'u', next_attempt_at = NULL, in_flight = number_id, tries = 2, resend = false,"
+        " moved_at = now() - interval '1 day' WHERE id = ANY($1)",
+        ids,
+    )
+    again = await run(pool, LIMITS, campaign="hold", policy="resend", dry_run=False, author="ana")
+    assert (again.to_pending, again.stay_unknown) == (0, 3)
