@@ -96,7 +96,7 @@ async def measure(world: World) -> Section:
         *(_row(choice.name, m) for choice, m in queues.items()),
     ]
     asked, *others = (headless.per_cpu_second / measured.per_cpu_second for measured in queues.values())
-    return Section(rows, [*_goals(headless, console, ten_console), _against(asked, others)])
+    return Section(rows, [*_goals(headless, console, ten_console), *_against(asked, others)])
 
 
 @asynccontextmanager
@@ -209,11 +209,14 @@ def _goals(headless: Measured, console: Measured, ten: Measured) -> list[Goal]:
     ]
 
 
-def _against(asked: float, others: Sequence[float]) -> Goal:
+def _against(asked: float, others: Sequence[float]) -> list[Goal]:
     held, tuned = others
-    return Goal(
-        "at least 10 times the sends per CPU second of PgQueuer + httpx",
-        f"{asked:.1f} times, one client and the 250 tasks that 1,000/s need; {held:.1f} times when it is held to "
-        f"100 tasks; {tuned:.1f} times when its clients are tuned; it keeps no pace and takes no statuses",
-        asked >= 10,
-    )
+    most = "at least 10 times the sends per CPU second of PgQueuer + httpx"
+    return [
+        Goal(f"{most}, one client and the 250 tasks that 1,000/s need", f"{asked:.1f} times", asked >= 10),
+        Goal(
+            f"{most}, set up at its best",
+            f"{held:.1f} times when it is held to 100 tasks, {tuned:.1f} times when its clients are tuned",
+            min(held, tuned) >= 10,
+        ),
+    ]
