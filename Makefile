@@ -39,8 +39,8 @@ static: $(VENV)/.test
 bench: $(VENV)/.bench ## The measurements that the README quotes
 	$(VENV)/bin/python -m tests.bench
 
-soak: $(VENV)/.test ## The long runs
-	$(VENV)/bin/python -m pytest -m soak
+soak: $(VENV)/.test ## 50 kills, then random faults for SOAK_MINUTES=15 with SOAK_SEED=1
+	$(VENV)/bin/python -m pytest -m soak -s
 
 screenshots: $(VENV)/.test ## Draw screenshots/ anew
 	$(VENV)/bin/python -m tests.console.screenshots
