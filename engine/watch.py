@@ -7,6 +7,8 @@ import asyncio
 from dataclasses import replace
 
 from engine.domain.errors import Scope
+from engine.domain.forecast import Demand, late_rows
+from engine.domain.recipient import State
 from engine.domain.snapshot import CampaignView, HoldView, NumberView, Snapshot
 from engine.observe.figures import DatabaseFigures
 from engine.observe.metrics import NodeFigures
@@ -29,11 +31,18 @@ class Watch:
         """The same snapshot with everything that the alert rules look at."""
         numbers = {n.id: n for n in desired.numbers.values()}
         campaigns = {c.name: c for c in desired.campaigns.values()}
+        demands = {view.name: _demand(view, campaigns[view.name]) for view in snapshot.campaigns}
         at = asyncio.get_running_loop().time()
         return replace(
             snapshot,
             numbers=tuple(self._number(view, numbers[view.id], at) for view in snapshot.numbers),
-            campaigns=tuple(self._campaign(view, campaigns[view.name], at) for view in snapshot.campaigns),
+            campaigns=tuple(
+                replace(
+                    self._campaign(view, campaigns[view.name], at),
+                    late=late_rows(demands[view.name], demands.values(), snapshot.at),
+                )
+                for view in snapshot.campaigns
+            ),
             holds=_holds(desired),
             oldest_transaction=self._database.oldest_transaction,
         )
@@ -62,6 +71,20 @@ class Watch:
             delivered_share=delivered.share(key),
             delivered_norm=delivered.norm(key),
         )
+
+
+def _demand(view: CampaignView, campaign: Campaign) -> Demand:
+    return Demand(
+        view.name,
+        view.state,
+        campaign.priority,
+        campaign.deadline,
+        sum(view.counts.get(state.word, 0) for state in (State.PENDING, State.CLAIMED)),
+        view.rate,
+        frozenset(map(str, campaign.numbers)),
+        campaign.quiet,
+        campaign.zones,
+    )
 
 
 def _holds(desired: Desired) -> tuple[HoldView, ...]:

@@ -11,6 +11,7 @@ from engine.cli import (
     audience,
     campaign,
     check,
+    create,
     everything,
     hold,
     number,
@@ -38,6 +39,7 @@ check.register(app)
 schema.register(app)
 app.add_typer(number.group, name="number")
 app.add_typer(campaign.group, name="campaign")
+create.register(campaign.group)
 preview.register(campaign.group)
 steering.register(campaign.group)
 audience.register(app)

@@ -1,15 +1,12 @@
 """tidegate campaign …"""
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engine.cli.campaign_file import content_of_file, read_campaign_file
 from engine.cli.root import new_group
 from engine.cli.session import Json, Name, act, database, print_json, print_table, settings
-from engine.cli.values import columns, moment, seconds, share
 
 if TYPE_CHECKING:
     from engine.postgres.campaigns import CampaignReport
@@ -20,111 +17,12 @@ Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Wh
 
 
 @group.command()
-def create(
-    ctx: typer.Context,
-    name: Name,
-    number: Annotated[
-        list[str],
-        typer.Option("--number", metavar="ID", help="A number to send from; repeat it for several."),
-    ],
-    template: Annotated[str, typer.Option("--template", help="The approved template's name.")],
-    language: Annotated[str, typer.Option("--language", metavar="CODE", help="Such as pt_BR.")],
-    body: Annotated[
-        str | None,
-        typer.Option(
-            "--body", metavar="COLUMNS", help="Columns for the body's variables, in order: name,date."
-        ),
-    ] = None,
-    category: Annotated[
-        str, typer.Option("--category", metavar="marketing|utility|authentication", help="As approved.")
-    ] = "utility",
-    priority: Annotated[int, typer.Option("--priority", help="Higher goes first on a shared number.")] = 0,
-    deadline: Annotated[
-        Any,
-        typer.Option("--deadline", metavar="ISO8601", parser=moment, help="Rows not sent by then expire."),
-    ] = None,
-    unknown: Annotated[
-        str,
-        typer.Option(
-            "--unknown", metavar="hold|resend|assume_sent", help="What becomes of rows whose answer was lost."
-        ),
-    ] = "hold",
-    unknown_after: Annotated[
-        Any, typer.Option("--unknown-after", metavar="TIME", parser=seconds, help="When, after the try.")
-    ] = "30m",
-    max_attempts: Annotated[int, typer.Option("--max-attempts", help="Definite answers per row.")] = 8,
-    try_budget: Annotated[
-        int | None, typer.Option("--try-budget", metavar="N", help="Requests in all (default: 3 per row).")
-    ] = None,
-    max_failed: Annotated[
-        Any,
-        typer.Option(
-            "--max-failed", metavar="SHARE", parser=share, help="More failures: a run ends with code 3."
-        ),
-    ] = "100%",
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            "--from",
-            metavar="FILE",
-            callback=read_campaign_file,
-            is_eager=True,
-            help="A TOML file with any of these, and header, body and buttons; flags overrule it.",
-        ),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """A new campaign, in state draft: import its audience, then start it.
-
-    \b
-    Example:
-      tidegate campaign create reminder --number 106540352242922 --template reminder_v2 \\
-          --language pt_BR --body name,date
-      tidegate campaign create ticket --from ticket.toml
-    \b
-    ticket.toml, where a value is a column of the audience or a text for everybody:
-      number = ["106540352242922"]
-      template = "ticket_v1"
-      language = "pt_BR"
-      body = [{ column = "name", name = "first_name" }, { text = "12 March", name = "day" }]
-    \b
-      [header]                          # text, image, video or document
-      type = "document"
-      link = { column = "ticket_url" }  # or id = "…" of an upload
-      filename = "ticket.pdf"
-    \b
-      [[buttons]]                       # url, quick_reply or copy_code
-      type = "url"
-      index = 0
-      column = "code"
-    """
-    from engine.postgres.campaigns import Draft
-
-    draft = Draft(
-        name=name,
-        numbers=tuple(dict.fromkeys(number)),
-        template=template,
-        language=language,
-        body=columns(body),
-        content=content_of_file(ctx) if file else None,
-        category=category,
-        priority=priority,
-        deadline=deadline,
-        unknown_policy=unknown,
-        unknown_after=unknown_after,
-        max_attempts=max_attempts,
-        try_budget=try_budget,
-        max_failed=max_failed,
-    )
-    act(ctx, as_json, lambda commands: commands.create_campaign(draft))
-
-
-@group.command()
 def start(
     ctx: typer.Context,
     name: Name,
     confirm: Annotated[
-        bool, typer.Option("--confirm", help="You have looked: many equal numbers in a file are right.")
+        bool,
+        typer.Option("--confirm", help="You have looked: many equal numbers, or a late start, are right."),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -238,6 +136,12 @@ def _print_report(shown: dict[str, Any]) -> None:
     print(
         f"started {shown['started_at'] or '-'}  finished {shown['finished_at'] or '-'}  eta {shown['eta'] or '-'}"
     )
+    if shown["start_at"] or shown["deadline"]:
+        print(f"starts by itself {shown['start_at'] or '-'}  deadline {shown['deadline'] or '-'}")
+    if shown["canary"]:
+        print(f"canary {shown['canary']}")
+    if shown["late"]:
+        print(f"At this rate {shown['late']:,} rows miss the deadline, and expire instead of going out late.")
     print()
     print_table(["STATE", "ROWS"], [*shown["counts"].items(), ("planned", shown["planned"])])
     print()

@@ -5,7 +5,9 @@ from datetime import datetime
 
 import typer
 
+from engine.domain.canary import Canary, CanaryRefused, parse_canary
 from engine.domain.duration import parse_duration
+from engine.domain.quiet import Quiet, QuietRefused, parse_quiet, parse_zone
 
 
 def moment(text: str) -> datetime:
@@ -45,3 +47,27 @@ def seconds(text: str) -> float:
 def columns(text: str | None) -> tuple[str, ...]:
     """`name,date` → ("name", "date")."""
     return tuple(part.strip() for part in text.split(",")) if text else ()
+
+
+def quiet_hours(text: str) -> Quiet:
+    """`21:00-08:00`."""
+    try:
+        return parse_quiet(text)
+    except QuietRefused as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def zone(text: str) -> str:
+    """A time zone's name, or `recipient`."""
+    try:
+        return parse_zone(text)
+    except QuietRefused as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def canary(text: str) -> Canary:
+    """`500` or `2%`."""
+    try:
+        return parse_canary(text)
+    except CanaryRefused as error:
+        raise typer.BadParameter(str(error)) from None

@@ -1,6 +1,5 @@
 """Acts on campaigns."""
 
-import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -8,22 +7,16 @@ from datetime import timedelta
 
 from engine import clock
 from engine.commands.act import Acts, Done, Refused
-from engine.domain.content import Content, ContentRefused, read_content, write_content
+from engine.commands.draft import POLICIES, check, checked_content
 from engine.domain.duration import format_duration
 from engine.domain.errors import describe
+from engine.domain.forecast import Demand, late_rows
 from engine.domain.recipient import State
-from engine.postgres import asides, audience_imports, books, campaigns, previews
+from engine.postgres import asides, audience_imports, books, campaigns, canaries, previews, schedules
 from engine.postgres import rows as row_lists
-from engine.postgres.campaigns import CampaignReport, Draft, Standing
+from engine.postgres.campaigns import CampaignReport, CampaignRow, Draft, Standing
 from engine.postgres.pool import Connection, Executor
 from engine.postgres.rows import Example
-
-POLICIES = {
-    "hold": "rows whose answer was lost wait for a person",
-    "resend": "rows whose answer was lost are sent once more after {after}, which may reach a person twice",
-    "assume_sent": "rows whose answer was lost count as sent after {after}, which may miss a person",
-}
-CATEGORIES = ("marketing", "utility", "authentication")
 
 
 class CampaignCommands(Acts):
@@ -31,8 +24,8 @@ class CampaignCommands(Acts):
 
     async def create_campaign(self, draft: Draft) -> Done:
         """A new campaign in state draft. An `unknown_after` below the floor is raised to it, and said."""
-        draft = replace(draft, content=_content(draft))
-        _check(draft)
+        draft = replace(draft, content=checked_content(draft))
+        check(draft)
         warnings = []
         if draft.unknown_after < self._unknown_floor:
             warnings.append(
@@ -48,19 +41,23 @@ class CampaignCommands(Acts):
             missing = [number for number in draft.numbers if number not in linked]
             if missing:
                 raise Refused(f"There is no number {missing[0]}: add it first with `tidegate number add`.")
-            entry.after = "draft"
+            entry.after = "draft" if draft.start_at is None else "scheduled"
         policy = POLICIES[draft.unknown_policy].format(after=format_duration(draft.unknown_after))
         text = f"Campaign {draft.name} is created. Unknown rows: {draft.unknown_policy} ({policy})."
-        return Done(text, after="draft", warnings=tuple(warnings))
+        if draft.start_at is not None:
+            text += f" It starts by itself at {draft.start_at.isoformat(timespec='minutes')}."
+        return Done(text, after=entry.after, warnings=tuple(warnings))
 
     async def start_campaign(self, name: str, confirm: bool = False) -> Done:
-        """From draft to running. An empty campaign is refused, and one with many equal numbers in a file of its
-        audience, unless `confirm` says that a person has looked. What is kept aside stays there, and is said."""
-        aside = to_us = 0
+        """From draft or scheduled to running. An empty campaign is refused, and one with many equal numbers in a file
+        of its audience, or overdue, unless `confirm` says that a person has looked. What is kept aside stays there,
+        and is said, as is a canary that goes first."""
+        aside = to_us = first = 0
 
         async def settle_doubts(db: Connection, standing: Standing) -> None:
-            nonlocal aside, to_us
+            nonlocal aside, to_us, first
             await campaigns.lock(db, standing.campaign_id)
+            await _confirm_overdue(db, name, standing, confirm)
             if confirm:
                 await audience_imports.confirm(db, standing.campaign_id, self._author)
             if doubts := await audience_imports.doubts(db, standing.campaign_id):
@@ -71,10 +68,13 @@ class CampaignCommands(Acts):
                 )
             aside = await asides.waiting(db, standing.campaign_id)
             to_us = await previews.marketing_to_us(db, standing.campaign_id)
+            if standing.planned and standing.state in ("draft", "scheduled", "held"):
+                first = await canaries.prepare(db, standing.campaign_id)
 
         done = await self._move("start campaign", name, ("draft", "scheduled"), "running", gate=settle_doubts)
         said = [_kept_aside(name, aside)] if aside else []
         said += [_never_delivered(to_us)] if to_us else []
+        said += [f"{first:,} rows go first; the others follow when these have done well."] if first else []
         return replace(done, warnings=(*done.warnings, *said))
 
     async def pause_campaign(self, name: str, reason: str | None = None) -> Done:
@@ -82,8 +82,15 @@ class CampaignCommands(Acts):
         return await self._move("pause campaign", name, ("running", "scheduled", "held"), "paused", reason)
 
     async def resume_campaign(self, name: str) -> Done:
-        """From paused, or from held once a person has looked, to running."""
-        return await self._move("resume campaign", name, ("paused", "held"), "running")
+        """From paused, or from held once a person has looked, to running; to scheduled when its time never came."""
+        standing = await _standing(self._pool, name)
+        planned = await schedules.schedule(self._pool, standing.campaign_id)
+        if planned.held_by == schedules.OVERDUE:
+            raise Refused(f"Campaign {name} has not started yet ({standing.reason}).")
+        never = planned.started_at is None and planned.start_at is not None
+        return await self._move(
+            "resume campaign", name, ("paused", "held"), "scheduled" if never else "running"
+        )
 
     async def cancel_campaign(self, name: str, reason: str | None = None) -> Done:
         """Pending and claimed rows become cancelled; what has left stays open until settled, and is not sent again."""
@@ -119,13 +126,17 @@ class CampaignCommands(Acts):
             if only is not None and only in tallies:
                 codes = {*tallies[only].errors, *tallies[only].refusals}
                 examples = await row_lists.examples(db, only, codes)
+            others = rows if name is None else await campaigns.view(db)
+            waiting = counts if name is None else await books.balances(db)
         none = dict.fromkeys(State, 0)
+        now = clock.now()
         return [
             CampaignReport(
                 row,
                 counts.get(row.campaign_id, none),
                 tallies.get(row.campaign_id, books.Tallies()),
                 examples,
+                late_rows(_demand(row, waiting), [_demand(o, waiting) for o in others], now),
             )
             for row in rows
         ]
@@ -153,6 +164,31 @@ class CampaignCommands(Acts):
                 return Done(text, already=True)
             entry.before, entry.after = before.state, state
         return Done(f"Campaign {name} is {state}.", before=entry.before, after=state)
+
+
+async def _confirm_overdue(db: Connection, name: str, standing: Standing, confirm: bool) -> None:
+    """What did not start at its time starts only when a person says so; raises Refused when nobody does."""
+    planned = await schedules.schedule(db, standing.campaign_id)
+    if standing.state != "held" or planned.held_by != schedules.OVERDUE:
+        return
+    if not confirm:
+        raise Refused(f"Campaign {name} is held: {standing.reason}.")
+    await schedules.unhold(db, standing.campaign_id)
+
+
+def _demand(row: CampaignRow, counts: Mapping[int, Mapping[State, int]]) -> Demand:
+    of = counts.get(row.campaign_id, {})
+    return Demand(
+        row.name,
+        row.state,
+        row.priority,
+        row.deadline,
+        of.get(State.PENDING, 0) + of.get(State.CLAIMED, 0),
+        row.rate,
+        frozenset(row.numbers),
+        row.quiet,
+        row.zones,
+    )
 
 
 def _kept_aside(name: str, rows: int) -> str:
@@ -197,53 +233,6 @@ def _not_known(name: str) -> Refused:
     return Refused(f"There is no campaign {name}: `tidegate campaign list` shows those that exist.")
 
 
-def _content(draft: Draft) -> Content | None:
-    """What fills the template, checked: the draft's content, whose body the draft's columns overrule."""
-    if draft.content is None:
-        return None
-    content = draft.content
-    if draft.body:
-        content = replace(content, body=Content.of_columns(draft.body).body)
-    try:
-        return read_content(write_content(content))
-    except ContentRefused as refused:
-        raise Refused(f"The campaign's content is not usable: {refused}.") from None
-
-
-def _check(draft: Draft) -> None:
-    """Refuse what Meta or the engine could never carry out."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", draft.name):
-        raise Refused(
-            f"The name {draft.name!r} is not usable: write up to 64 letters, digits, dots, hyphens or _."
-        )
-    if not draft.numbers:
-        raise Refused("A campaign needs a number to send from: give --number.")
-    if not re.fullmatch(r"[a-z0-9_]{1,512}", draft.template):
-        raise Refused(
-            f"The template {draft.template!r} is not usable: lower-case letters, digits and _ alone."
-        )
-    if not re.fullmatch(r"[a-z]{2,3}(_[A-Z]{2,3})?", draft.language):
-        raise Refused(f"The language {draft.language!r} is not usable: write it as Meta does, such as pt_BR.")
-    if any(not column or column != column.strip() for column in draft.body):
-        raise Refused(
-            "--body names the columns for the template's variables, such as name,date: one is empty."
-        )
-    if draft.category not in CATEGORIES:
-        raise Refused(f"The category {draft.category!r} is none of {', '.join(CATEGORIES)}.")
-    if draft.unknown_policy not in POLICIES:
-        raise Refused(f"The policy {draft.unknown_policy!r} is none of {', '.join(POLICIES)}.")
-    if draft.deadline is not None and draft.deadline <= clock.now():
-        raise Refused(f"The deadline {draft.deadline.isoformat()} has passed: nothing would be sent.")
-    if not 1 <= draft.max_attempts <= 100:
-        raise Refused(f"--max-attempts {draft.max_attempts} is not usable: 1 to 100.")
-    if draft.try_budget is not None and draft.try_budget < 1:
-        raise Refused(f"--try-budget {draft.try_budget} is not usable: 1 or more.")
-    if not 0 <= draft.max_failed <= 1:
-        raise Refused("--max-failed is a share of the rows: 0% to 100%.")
-    if not -32768 <= draft.priority <= 32767:
-        raise Refused(f"--priority {draft.priority} is not usable: -32768 to 32767.")
-
-
 def report_json(report: CampaignReport) -> dict[str, object]:
     """The public shape of `campaign show --json`."""
     row, tallies = report.campaign, report.tallies
@@ -264,6 +253,10 @@ def report_json(report: CampaignReport) -> dict[str, object]:
         "started_at": row.started_at.isoformat() if row.started_at else None,
         "finished_at": row.finished_at.isoformat() if row.finished_at else None,
         "eta": _eta(report),
+        "start_at": row.start_at.isoformat() if row.start_at else None,
+        "deadline": row.deadline.isoformat() if row.deadline else None,
+        "late": report.late,
+        "canary": row.canary,
     }
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import structlog
 
-from engine.control import reconcile, stops
+from engine.control import opening, reconcile, stops
 from engine.control.follower import Follower
 from engine.control.reconcile import Limits
 from engine.postgres import books, breakers, campaigns, expiry, nodes, provider, webhooks
@@ -38,6 +38,9 @@ def standing_jobs(db: Pool, limits: Limits, follower: Follower) -> list[Job]:
         Job("fold books", 1.0, lambda: books.fold(db)),
         Job("finish campaigns", 0.5, lambda: _finish(db)),
         Job("follow stops", 0.5, lambda: stops.follow(db, follower.desired)),
+        Job("start scheduled", 1.0, lambda: opening.start_due(db)),
+        Job("follow clocks", 1.0, lambda: opening.follow_clocks(db)),
+        Job("judge canaries", 1.0, lambda: opening.judge_canaries(db)),
         Job("pass waits", 1.0, lambda: _pass_waits(db)),
         Job("reconcile", 15.0, lambda: reconcile.run(db, limits, dry_run=False)),
         Job("expire", 1.0, lambda: expiry.expire(db)),

@@ -107,6 +107,8 @@ class CampaignView:
     """Delivered or read, of a sample of its sends older than 15 min; None without enough of them."""
     delivered_norm: float | None = None
     """The best such share that this campaign has shown, or the one assumed until then."""
+    late: int | None = None
+    """Rows that cannot be met before the deadline as things stand, and will expire; None without a deadline."""
 
 
 @dataclass(frozen=True, slots=True)

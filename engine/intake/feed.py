@@ -19,7 +19,13 @@ class Feed:
     """Reads an audience in a thread of its own, never more than one chunk ahead of the database."""
 
     def __init__(
-        self, audience: Audience, report: Report, rejects: RejectsFile | None, progress: Progress | None
+        self,
+        audience: Audience,
+        report: Report,
+        rejects: RejectsFile | None,
+        progress: Progress | None,
+        *,
+        by_zone: bool = False,
     ) -> None:
         self.fault: FileFault | OSError | None = None
         self._audience = audience
@@ -27,6 +33,7 @@ class Feed:
         self._report = report
         self._rejects = rejects
         self._progress = progress
+        self._by_zone = by_zone
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Rows for COPY. A fault ends them and is left in `fault`: the COPY itself must end cleanly."""
@@ -53,7 +60,11 @@ class Feed:
             for record in islice(self._records, CHUNK_RECORDS):
                 count += 1
                 if isinstance(record, Row):
-                    rows.append(staged_row(record.line, record.phone, record.country, record.params))
+                    rows.append(
+                        staged_row(
+                            record.line, record.phone, record.country, record.params, by_zone=self._by_zone
+                        )
+                    )
                     if record.cleaned:
                         self._clean(record)
                 elif isinstance(record, Refusal):
@@ -65,6 +76,9 @@ class Feed:
             return b"", False
         self._report.lines += count
         return b"".join(rows), count == CHUNK_RECORDS
+
+    def _staged(self, row: Row) -> bytes:
+        return staged_row(row.line, row.phone, row.country, row.params, by_zone=self._by_zone)
 
     def _clean(self, row: Row) -> None:
         listed = self._report.cleaned or []

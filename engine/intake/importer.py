@@ -103,7 +103,7 @@ async def _stage(
     act: Import, wish: _Wish, report: Report, audience: Audience, rejects: RejectsFile | None
 ) -> bool:
     """Read all of the file into the staging table; whether the file is whole."""
-    feed = Feed(audience, report, rejects, wish.progress)
+    feed = Feed(audience, report, rejects, wish.progress, by_zone=act.target.by_zone)
     async with aclosing(feed.chunks()) as chunks:
         await act.stage(chunks)
     report.lines += audience.heading_records

@@ -11,12 +11,14 @@ SELECT count(*) FROM lane l JOIN recipient r USING (lane_id)
 
 BY_CAMPAIGN = """
 SELECT c.name, count(*) FROM campaign c JOIN lane l USING (campaign_id) JOIN recipient r USING (lane_id)
- WHERE l.aside <> '' AND c.state = 'running' AND r.next_attempt_at IS NOT NULL GROUP BY 1
+ WHERE l.aside = 'twins' AND c.state = 'running' AND r.next_attempt_at IS NOT NULL GROUP BY 1
 """
 
 LANES = """
-INSERT INTO lane (campaign_id, country, zone, deadline)
-SELECT campaign_id, country, zone, deadline FROM lane WHERE campaign_id = $1 AND aside = 'twins' ORDER BY lane_id
+INSERT INTO lane (campaign_id, country, zone, deadline, hold)
+SELECT l.campaign_id, l.country, l.zone, l.deadline,
+       CASE WHEN c.canary IN ('sending', 'failed') THEN 'canary' WHEN c.quiet_from IS NOT NULL THEN 'quiet' END
+  FROM lane l JOIN campaign c USING (campaign_id) WHERE l.campaign_id = $1 AND l.aside = 'twins' ORDER BY l.lane_id
 ON CONFLICT DO NOTHING
 """
 

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from engine.domain.canary import Canary
 from engine.domain.content import Content
+from engine.domain.quiet import Quiet
 from engine.domain.recipient import State
 from engine.postgres.books import Tallies
 from engine.postgres.contents import content_text
@@ -13,8 +15,10 @@ from engine.postgres.rows import Example
 
 CREATE = """
 INSERT INTO campaign (name, random_id, template, language, category, body, priority, deadline, unknown_policy,
-                      unknown_after, max_attempts, try_budget, max_failed, content)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+                      unknown_after, max_attempts, try_budget, max_failed, content, start_at, quiet_from, quiet_to,
+                      zone, retry_marketing_limit, canary_rows, canary_share, canary_max_failed, canary_wait, state)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
+        CASE WHEN $15::timestamptz IS NULL THEN 'draft' ELSE 'scheduled' END)
 ON CONFLICT (name) DO NOTHING RETURNING campaign_id
 """
 
@@ -92,7 +96,9 @@ SELECT l.campaign_id
 
 VIEW = """
 SELECT c.campaign_id, c.name, c.state, c.reason, c.planned, c.template, c.language, c.priority, c.deadline,
-       c.unknown_policy, c.max_failed, c.started_at, c.finished_at,
+       c.unknown_policy, c.max_failed, c.started_at, c.finished_at, c.start_at, c.quiet_from, c.quiet_to, c.canary,
+       CASE c.zone WHEN 'recipient' THEN ARRAY(SELECT DISTINCT zone FROM lane l WHERE l.campaign_id = c.campaign_id)
+                   ELSE ARRAY[c.zone] END AS zones,
        ARRAY(SELECT n.id FROM campaign_number u JOIN number n USING (number_id)
               WHERE u.campaign_id = c.campaign_id ORDER BY n.number_id) AS numbers,
        (SELECT coalesce(sum(coalesce(n.ceiling, n.rate)), 0) FROM campaign_number u JOIN number n USING (number_id)
@@ -123,6 +129,13 @@ class Draft:
     max_failed: float = 1.0
     content: Content | None = None
     """What fills the template, when columns for its body are not all."""
+    start_at: datetime | None = None
+    """It is scheduled, and starts by itself then."""
+    quiet: Quiet | None = None
+    zone: str | None = None
+    """Whose clocks tell the quiet hours: a zone's name, or `recipient`."""
+    retry_marketing_limit: bool = False
+    canary: Canary | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +168,12 @@ class CampaignRow:
     finished_at: datetime | None
     numbers: tuple[str, ...]
     rate: float
+    start_at: datetime | None = None
+    quiet: Quiet | None = None
+    zones: tuple[str, ...] = ()
+    """Whose clocks tell the quiet hours; each entry may be several zones, with blanks between."""
+    canary: str | None = None
+    """sending, passed, failed; None without one, or before the start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,14 +185,20 @@ class CampaignReport:
     tallies: Tallies
     examples: Mapping[int, Example] = field(default_factory=dict)
     """By code a row that stands with it; only where one campaign is asked about."""
+    late: int | None = None
+    """Rows that cannot be met before its deadline as things stand; None without a deadline."""
 
 
 async def create(db: Executor, draft: Draft, random_id: str) -> int | None:
     """The new campaign_id, or None when the name is taken."""
+    canary = draft.canary or Canary()
     campaign_id: int | None = await db.fetchval(
         CREATE, draft.name, random_id, draft.template, draft.language, draft.category, list(draft.body),
         draft.priority, draft.deadline, draft.unknown_policy, timedelta(seconds=draft.unknown_after),
-        draft.max_attempts, draft.try_budget, draft.max_failed, content_text(draft.content),
+        draft.max_attempts, draft.try_budget, draft.max_failed, content_text(draft.content), draft.start_at,
+        draft.quiet.begins if draft.quiet else None, draft.quiet.ends if draft.quiet else None,
+        draft.zone if draft.quiet else None, draft.retry_marketing_limit, canary.rows, canary.share,
+        canary.max_failed, timedelta(seconds=canary.wait_s),
     )  # fmt: skip
     return campaign_id
 
@@ -259,5 +284,8 @@ async def view(db: Executor, name: str | None = None) -> list[CampaignRow]:
     for row in await db.fetch(VIEW, name):
         values = dict(row.items())
         values["numbers"] = tuple(values["numbers"])
+        begins, ends, zones = values.pop("quiet_from"), values.pop("quiet_to"), values.pop("zones")
+        values["quiet"] = Quiet(begins, ends) if begins is not None else None
+        values["zones"] = tuple(zones) if begins is not None else ()
         found.append(CampaignRow(**values))
     return found

@@ -71,7 +71,8 @@ v AS MATERIALIZED (
       WHEN c.state = 'cancelled' THEN 'cancelled'
       WHEN l.deadline <= clock_timestamp() OR c.deadline <= clock_timestamp() THEN 'expired'
       WHEN n.paused_at IS NOT NULL OR n.rate = 0 THEN 'paused'
-      WHEN c.state <> 'running' AND c.held_by IS DISTINCT FROM 'stops' OR l.hold IS NOT NULL THEN 'held'
+      WHEN c.state <> 'running' AND c.held_by IS DISTINCT FROM 'stops' OR l.hold IS NOT NULL
+        OR l.closes_at <= clock_timestamp() THEN 'held'  -- quiet hours have begun
       WHEN EXISTS (SELECT FROM stops s WHERE s.key = CASE s.scope
              WHEN 'number' THEN n.id WHEN 'account' THEN n.account WHEN 'credential' THEN n.token_ref
              WHEN 'template' THEN a.template ELSE n.account || '/' || l.country END) THEN 'held'

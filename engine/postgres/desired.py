@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from engine.domain.content import Content
+from engine.domain.quiet import Quiet
 from engine.postgres import breakers
 from engine.postgres.breakers import Breaker
 from engine.postgres.contents import stored_content
@@ -20,11 +21,13 @@ SELECT number_id, id, display, account, token_ref, provider_limit, rate, ceiling
 CAMPAIGNS = """
 SELECT c.campaign_id, c.name, c.random_id, c.state, c.reason, c.template, c.language, c.body, c.priority, c.deadline,
        c.max_attempts, c.try_budget, c.planned, c.started_at, c.finished_at, c.category, c.held_by,
-       c.content,
+       c.content, c.start_at, c.quiet_from, c.quiet_to,
+       CASE c.zone WHEN 'recipient' THEN ARRAY(SELECT DISTINCT zone FROM lane l WHERE l.campaign_id = c.campaign_id)
+                   ELSE ARRAY[c.zone] END AS zones,
        ARRAY(SELECT number_id FROM campaign_number n WHERE n.campaign_id = c.campaign_id ORDER BY 1) AS numbers,
-       ARRAY(SELECT lane_id FROM lane l WHERE l.campaign_id = c.campaign_id AND l.hold IS NULL
+       ARRAY(SELECT lane_id FROM lane l WHERE l.campaign_id = c.campaign_id AND l.hold IS NULL AND l.closes_at > now()
               ORDER BY l.deadline, l.lane_id) AS lanes,
-       ARRAY(SELECT country FROM lane l WHERE l.campaign_id = c.campaign_id AND l.hold IS NULL
+       ARRAY(SELECT country FROM lane l WHERE l.campaign_id = c.campaign_id AND l.hold IS NULL AND l.closes_at > now()
               ORDER BY l.deadline, l.lane_id) AS countries
   FROM campaign c
  WHERE c.state NOT IN ('finished', 'cancelled') OR c.finished_at > now() - interval '1 day' OR EXISTS (
@@ -81,6 +84,10 @@ class Campaign:
     """Of the lanes, in their order."""
     content: Content | None = None
     """What fills the template; None when `body` says it all."""
+    start_at: datetime | None = None
+    quiet: Quiet | None = None
+    zones: tuple[str, ...] = ()
+    """Whose clocks tell the quiet hours; each entry may be several zones, with blanks between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,9 @@ async def read(db: Executor) -> Desired:
     campaigns = {}
     for row in await db.fetch(CAMPAIGNS):
         values = dict(row.items())
-        for key in ("body", "numbers", "lanes", "countries"):
+        begins, ends = values.pop("quiet_from"), values.pop("quiet_to")
+        values["quiet"] = Quiet(begins, ends) if begins is not None else None
+        for key in ("body", "numbers", "lanes", "countries", "zones"):
             values[key] = tuple(values[key])
         values["content"] = stored_content(values["content"])
         campaigns[row["campaign_id"]] = Campaign(**values)

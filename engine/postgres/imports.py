@@ -16,6 +16,7 @@ import msgspec
 
 from engine.domain.content import Content
 from engine.domain.phone import twins
+from engine.domain.zone import zones_of
 from engine.postgres import audience_imports, journal
 from engine.postgres.audience_imports import Facts
 from engine.postgres.contents import stored_content
@@ -25,16 +26,19 @@ from engine.postgres.pool import Connection, Executor
 STATEMENT_SECONDS = 3_600.0  # for millions of rows; the pool's own limit is for statements of milliseconds
 ENDED = frozenset({"finished", "cancelled"})
 
-TARGET = "SELECT campaign_id, state, body, content, category FROM campaign WHERE name = $1"
+TARGET = """
+SELECT campaign_id, state, body, content, category, zone IS NOT DISTINCT FROM 'recipient' AS by_zone
+  FROM campaign WHERE name = $1
+"""
 
 STAGE = """
 CREATE TEMP TABLE audience_staged (
   line int NOT NULL, phone text COLLATE "C" NOT NULL, country text NOT NULL, params jsonb NOT NULL,
-  twin text COLLATE "C") ON COMMIT DROP;
+  twin text COLLATE "C", zone text NOT NULL) ON COMMIT DROP;
 CREATE TEMP TABLE audience_folded (line int PRIMARY KEY, into_line int NOT NULL) ON COMMIT DROP;
 CREATE TEMP TABLE audience_new (
   id bigint NOT NULL, line int NOT NULL, phone text NOT NULL, country text NOT NULL, params jsonb NOT NULL,
-  twin text, aside text NOT NULL DEFAULT '') ON COMMIT DROP;
+  twin text, zone text NOT NULL, aside text NOT NULL DEFAULT '') ON COMMIT DROP;
 CREATE TEMP TABLE audience_twin (line int PRIMARY KEY, of_line int) ON COMMIT DROP;
 SET LOCAL work_mem = '64MB'
 """
@@ -63,7 +67,7 @@ NEW = """
 WITH new AS (
   INSERT INTO audience_new
   SELECT nextval(pg_get_serial_sequence('recipient', 'id')), f.* FROM (
-    SELECT s.line, s.phone, s.country, s.params, s.twin FROM audience_staged s
+    SELECT s.line, s.phone, s.country, s.params, s.twin, s.zone FROM audience_staged s
      WHERE NOT EXISTS (SELECT FROM audience_folded d WHERE d.line = s.line)
        AND NOT EXISTS (SELECT FROM recipient_data r WHERE r.campaign_id = $1 AND r.phone = s.phone)
      ORDER BY s.line) f
@@ -86,8 +90,12 @@ SELECT count(*) FROM twin
 TWINS_OF = "SELECT line, of_line FROM audience_twin ORDER BY line LIMIT $1"
 
 LANES = """
-INSERT INTO lane (campaign_id, country, aside, hold)
-SELECT DISTINCT $1::int, country, aside, nullif(aside, '') FROM audience_new ORDER BY aside, country
+INSERT INTO lane (campaign_id, country, zone, aside, hold)
+SELECT DISTINCT c.campaign_id, n.country, n.zone, n.aside,
+       CASE WHEN n.aside <> '' THEN n.aside
+            WHEN c.canary IN ('sending', 'failed') THEN 'canary'  -- whoever comes now waits for its judgement, too
+            WHEN c.quiet_from IS NOT NULL THEN 'quiet' END  -- until a standing job has looked at the clocks
+  FROM audience_new n JOIN campaign c ON c.campaign_id = $1 ORDER BY n.aside, n.country, n.zone
 ON CONFLICT DO NOTHING
 """
 
@@ -101,7 +109,7 @@ WITH kept AS (
   INSERT INTO recipient (id, lane_id, next_attempt_at, moved_at)
   SELECT n.id, l.lane_id, statement_timestamp(), statement_timestamp()
     FROM audience_new n
-    JOIN lane l ON l.campaign_id = $1 AND l.country = n.country AND l.zone = '' AND l.deadline = 'infinity'
+    JOIN lane l ON l.campaign_id = $1 AND l.country = n.country AND l.zone = n.zone AND l.deadline = 'infinity'
      AND l.aside = n.aside
    ORDER BY n.id
   RETURNING lane_id),
@@ -131,6 +139,8 @@ class Target:
     body: tuple[str, ...]
     content: Content
     category: str = "utility"
+    by_zone: bool = False
+    """Whether the quiet hours are each person's own, so that lanes are by zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +176,7 @@ class Import:
         await self._connection.copy_to_table(
             "audience_staged",
             source=chunks,
-            columns=["line", "phone", "country", "params", "twin"],
+            columns=["line", "phone", "country", "params", "twin", "zone"],
             timeout=STATEMENT_SECONDS,
         )
 
@@ -265,16 +275,22 @@ async def open_import(db: Executor, campaign: str) -> AsyncIterator[Import]:
         ) from error
 
 
-def staged_row(line: int, phone: str, country: str, params: dict[str, str]) -> bytes:
-    """One row in COPY's text format. `phone` and `country` must be plain ASCII without backslashes."""
+def staged_row(
+    line: int, phone: str, country: str, params: dict[str, str], *, by_zone: bool = False
+) -> bytes:
+    """One row in COPY's text format. `phone` and `country` must be plain ASCII without backslashes.
+
+    `by_zone`: its lane depends on the zone in which the person lives.
+    """
     twin = next(iter(twins(phone)), None)
     # JSON holds no raw control characters, so the backslash is all that COPY would read otherwise.
-    return b"%d\t%b\t%b\t%b\t%b\n" % (
+    return b"%d\t%b\t%b\t%b\t%b\t%b\n" % (
         line,
         phone.encode("ascii"),
         country.encode("ascii"),
         _JSON.encode(params).replace(b"\\", b"\\\\"),
         twin.encode("ascii") if twin else b"\\N",
+        zones_of(phone).encode("ascii") if by_zone else b"",
     )
 
 
@@ -311,7 +327,7 @@ async def _target(connection: Connection, name: str) -> Target:
         )
     body: Sequence[str] = row["body"]
     content = stored_content(row["content"]) or Content.of_columns(body)
-    return Target(row["campaign_id"], name, tuple(body), content, row["category"])
+    return Target(row["campaign_id"], name, tuple(body), content, row["category"], row["by_zone"])
 
 
 _JSON = msgspec.json.Encoder()

@@ -78,8 +78,8 @@ class Row:
     @property
     def reason(self) -> str | None:
         """Why it stands where it stands, as far as that is the row's own."""
-        if self.aside and self.state is State.PENDING:
-            return ASIDE.get(self.aside, f"kept aside: {self.aside}")
+        if self.aside in ASIDE and self.state is State.PENDING:
+            return ASIDE[self.aside]
         return describe(self.code).title if self.code is not None else None
 
     def as_json(self) -> dict[str, object]:

@@ -369,6 +369,7 @@ async def test_a_campaign_shows_the_public_shape(pool: Pool, commands: Commands)
     assert list(shown) == [
         "name", "state", "reason", "planned", "counts", "accepted", "tries", "attempts", "possible_duplicates",
         "assumed_sent", "errors", "refusals", "numbers", "started_at", "finished_at", "eta",
+        "start_at", "deadline", "late", "canary",
     ]  # fmt: skip
     assert shown["planned"] == 12
     assert list(shown["counts"]) == [state.word for state in State]  # type: ignore[call-overload]
