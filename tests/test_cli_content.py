@@ -145,7 +145,7 @@ WRONG: list[tuple[str, str, str]] = [
     (
         "priority = 3",
         "colour = 3",
-        "ticket.toml, line 5: there is no key 'colour', only body, buttons, category",
+        "ticket.toml, line 5: there is no key 'colour', only body, buttons, canary",
     ),
     ("priority = 3", "priority = [3]", "line 5: 'priority' takes one value"),
     ("priority = 3", "priority = 'high'", "'--priority'"),

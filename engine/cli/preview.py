@@ -89,6 +89,12 @@ def _show_audience(found: "AudiencePreview", as_json: bool) -> None:
         (found.held, "held"),
     ):
         print(f"  {n:>12,}  {what}")
+    if found.quiet:
+        print(f"It is quiet now where {found.quiet:,} of them live: they wait for the morning.")
+    if found.reach_limit is not None:
+        print(
+            f"The account may reach {found.reach_limit:,} people within 24 h, and has reached {found.reached:,}."
+        )
     if found.never_delivered:
         print(
             f"Of those that would be sent, {found.never_delivered:,} are US numbers, and Meta delivers no marketing "
@@ -126,6 +132,9 @@ def _audience_json(found: "AudiencePreview") -> dict[str, object]:
         "aside": found.aside,
         "held": found.held,
         "late": found.late,
+        "quiet": found.quiet,
+        "reach_limit": found.reach_limit,
+        "reached": found.reached,
         "marketing_to_us": found.never_delivered,
         "refused": found.imports.refused,
         "folded": found.imports.folded,

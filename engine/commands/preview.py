@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 
 from engine import clock
 from engine.commands.act import Acts, Refused
-from engine.domain.forecast import late
+from engine.domain.forecast import late_behind
 from engine.domain.message import Token, masked, template_message
+from engine.domain.quiet import Quiet, is_quiet, open_seconds
 from engine.postgres import audience_imports, campaigns, previews
 from engine.postgres.audience_imports import Totals
 from engine.postgres.previews import Lane
@@ -53,6 +54,12 @@ class AudiencePreview:
     seconds: float | None
     eta: datetime | None
     deadline: datetime | None
+    quiet: int = 0
+    """Of those that would be sent: it is quiet where they live, now."""
+    reach_limit: int | None = None
+    """How many different people an account of its numbers may reach within 24 h, when somebody has said so."""
+    reached: int = 0
+    """How many it has reached in the last 24 h."""
 
 
 class PreviewCommands(Acts):
@@ -93,11 +100,13 @@ class PreviewCommands(Acts):
             lanes = await previews.lanes(db, subject.campaign_id, marketing=marketing)
             totals = await audience_imports.totals(db, subject.campaign_id)
             doubts = await audience_imports.doubts(db, subject.campaign_id)
-        free = [lane for lane in lanes if not lane.aside and lane.hold is None and not _over(lane, now)]
+        free = [lane for lane in lanes if _free(lane) and not _over(lane, now)]
         sends = [(lane, lane.waiting - lane.suppressed) for lane in free]
         would_send = sum(rows for _, rows in sends)
         never = sum(rows for lane, rows in sends if marketing and lane.country == UNDELIVERED_MARKETING)
-        missed = late([(lane.deadline, rows) for lane, rows in sends], row.rate, now) if row.rate > 0 else 0
+        quiet = row.quiet
+        left = [(_seconds(lane, quiet, now), rows) for lane, rows in sends]
+        missed = late_behind(left, (), row.rate) if row.rate > 0 else 0
         seconds = (would_send - missed) / row.rate if row.rate > 0 else None
         return AudiencePreview(
             campaign=name,
@@ -107,9 +116,10 @@ class PreviewCommands(Acts):
             waiting=sum(lane.waiting for lane in lanes),
             would_send=would_send,
             suppressed=sum(lane.suppressed for lane in free),
-            expired=sum(lane.waiting for lane in lanes if not lane.aside and _over(lane, now)),
-            aside=sum(lane.waiting for lane in lanes if lane.aside),
+            expired=sum(lane.waiting for lane in lanes if not _aside(lane) and _over(lane, now)),
+            aside=sum(lane.waiting for lane in lanes if _aside(lane)),
             held=sum(lane.waiting for lane in _held(lanes, now)),
+            quiet=sum(n for lane, n in sends if quiet is not None and is_quiet(quiet, lane.zones, now)),
             late=missed,
             never_delivered=never,
             doubts=tuple(f"in {doubt.file} {doubt.reason}" for doubt in doubts),
@@ -131,4 +141,23 @@ def _over(lane: Lane, now: datetime) -> bool:
 
 
 def _held(lanes: Sequence[Lane], now: datetime) -> list[Lane]:
-    return [lane for lane in lanes if not lane.aside and lane.hold is not None and not _over(lane, now)]
+    return [lane for lane in lanes if not _aside(lane) and not _free(lane) and not _over(lane, now)]
+
+
+def _aside(lane: Lane) -> bool:
+    """Whether its rows wait for a person's word; a canary's only go first."""
+    return lane.aside not in ("", "canary")
+
+
+def _free(lane: Lane) -> bool:
+    """Whether its rows go out by themselves, sooner or later."""
+    return not _aside(lane) and lane.hold in (None, "quiet", "canary")
+
+
+def _seconds(lane: Lane, quiet: Quiet | None, now: datetime) -> float | None:
+    """Left for sending before its deadline, outside its quiet hours."""
+    if lane.deadline is None:
+        return None
+    if quiet is None:
+        return max(0.0, (lane.deadline - now).total_seconds())
+    return open_seconds(quiet, lane.zones, now, lane.deadline)

@@ -26,7 +26,8 @@ SELECT d.id, d.line, d.phone, d.params, r.state, r.tries, l.aside
 
 # By the books, but for the suppressed, who are nowhere before their rows are claimed.
 LANES = """
-SELECT l.country, l.aside, l.hold, nullif(least(l.deadline, c.deadline), 'infinity') AS deadline,
+SELECT l.country, l.aside, l.hold, CASE c.zone WHEN 'recipient' THEN l.zone ELSE coalesce(c.zone, '') END AS zones,
+       nullif(least(l.deadline, c.deadline), 'infinity') AS deadline,
        coalesce(w.n, 0)::bigint AS waiting, coalesce(z.n, 0)::bigint AS suppressed
   FROM lane l JOIN campaign c USING (campaign_id)
   LEFT JOIN (SELECT lane_id, sum(n) AS n
@@ -77,11 +78,13 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Rows that have not left: `waiting`, of them `suppressed`. `deadline`: its own or the campaign's."""
+    """Rows that have not left: `waiting`, of them `suppressed`. `deadline`: its own or the campaign's. `zones`: whose
+    clocks tell quiet hours; '' is UTC."""
 
     country: str
     aside: str
     hold: str | None
+    zones: str
     deadline: datetime | None
     waiting: int
     suppressed: int
