@@ -108,6 +108,7 @@ class Engine:
             campaigns=self.follower.running,
             judge=self._judge.judge,
             probed=self._judge.probed,
+            warm=whatsapp.warm,
             connected=lambda: self.follower.healthy,
             request_deadline=config.request_deadline,
             inbound=self._inbound_last_second,

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from engine.clients.transport import provably_not_sent
+from engine.clients.transport import provably_not_sent, warm
 from engine.clock import now
 from engine.domain.errors import meaning
 from engine.domain.outcome import Accepted, Ambiguous, Answer, NotSent, Refused
@@ -53,6 +53,10 @@ class WhatsApp:
             reason = f"{type(error).__name__}: {error}"[:RAW_BYTES]
             return NotSent(reason) if provably_not_sent(error) else Ambiguous(reason)
         return read_answer(response.status_code, response.headers, content)
+
+    async def warm(self, connections: int) -> int:
+        """Open connections before they are needed; returns how many were answered on. Errors wait for the sends."""
+        return await warm(self._transport, self._base, connections)
 
     async def pass_on(self, number: str, access_token: str, body: bytes) -> "Passed | NotSent | Ambiguous":
         """Send a body that is not ours, byte for byte, and bring back the answer as it is."""

@@ -32,6 +32,9 @@ class Door(Protocol):
     def closed(self) -> str | None:
         """Why no work may be taken now (hold, provider, database), or None."""
 
+    async def warmed(self) -> None:
+        """Returns when connections stand ready: at once, but before the first row and after a long rest."""
+
 
 class Pacer:
     """Takes rows from the claimer and hands them on, one permit each."""
@@ -69,6 +72,7 @@ class Pacer:
             self.holding = work = await self._claimer.take()
             taken = time()
             self._figures.waited("rows", taken - started)
+            await self._door.warmed()
             await self._limiter.permit()
             permitted = time()
             self._figures.waited("bucket", permitted - taken)

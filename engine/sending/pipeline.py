@@ -6,7 +6,10 @@ shelf (claimed) ──permit──► marker ──ok──► gate ──window
 """
 
 import asyncio
+import math
+from contextlib import suppress
 
+from engine.clients.transport import IDLE_TIMEOUT
 from engine.clients.whatsapp import Passed
 from engine.clock import now
 from engine.domain.breaker import template_key
@@ -31,6 +34,16 @@ from engine.sending.work import Result, Work
 LEAST = 0.25
 """messages/s that a campaign keeps, however busy the conversations are."""
 
+COLD_AFTER = IDLE_TIMEOUT - 5.0
+"""Seconds of rest after which connections may have been closed."""
+
+WARM_LATENCY = 0.5
+"""Seconds assumed until answers have been measured: so much work is in flight, one connection each."""
+
+WARM_MOST = 500
+WARM_PATIENCE = 3.0
+"""Seconds that opening them may hold up the first row."""
+
 SMOOTHING = 0.3
 """Weight of the newest second in the flow of conversations and inbound messages."""
 
@@ -46,6 +59,7 @@ class Pipeline(Stops):
         self._template_keys: dict[int, str] = {}
         self._others = 0.0
         """messages/s of conversations and inbound, smoothed."""
+        self._worked_at = float("-inf")
         self._marking = 0
         self._in_hand: dict[int, Work] = {}
         self._requests: dict[asyncio.Task[None], Work] = {}
@@ -196,6 +210,17 @@ class Pipeline(Stops):
                 kept = level
             except DATABASE_FAULTS:
                 continue
+
+    async def warmed(self) -> None:
+        """A handshake is lateness: sends over new connections would arrive together with later ones over old."""
+        rested, self._worked_at = self._time() - self._worked_at, self._time()
+        if self._shared.warm is None or rested < COLD_AFTER:
+            return
+        latency = self._figures.latency.percentiles(self._time())
+        wanted = math.ceil(self.rate * (latency.p95 if latency else WARM_LATENCY)) + 1
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WARM_PATIENCE):
+                await self._shared.warm(min(wanted, WARM_MOST))
 
     def _mark(self, work: Work) -> None:
         work.template_key = self._template_key(work.campaign)

@@ -1,6 +1,6 @@
 """What all numbers of a node use together."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 from pydantic import SecretStr
@@ -34,6 +34,8 @@ class Shared:
     probed: Callable[[int, bool], None]
     """What a probe of a breaker showed: accepted or not."""
     request_deadline: float
+    warm: Callable[[int], Awaitable[object]] | None = None
+    """Opens so many connections to the provider, where that means anything."""
     connected: Callable[[], bool] = lambda: True
     """Whether it is known what people want: after an absence of the database, pauses kept beside it come first."""
     inbound: Callable[[str], float] = lambda _: 0.0

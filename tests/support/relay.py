@@ -9,10 +9,13 @@ from contextlib import asynccontextmanager
 
 
 class Relay:
-    """Listens on `port` while open; whoever connects meanwhile talks to `target`."""
+    """Listens on `port` while open; whoever connects meanwhile talks to `target`.
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    `handshake_s`: seconds before the first byte of a new connection goes on, as with TLS over a distance.
+    """
+
+    def __init__(self, port: int, handshake_s: float) -> None:
+        self.port, self._handshake_s = port, handshake_s
         self.target = 0
         self._server: asyncio.Server | None = None
         self._streams: set[asyncio.StreamWriter] = set()
@@ -35,6 +38,7 @@ class Relay:
         assert task is not None
         self._pumps.add(task)
         try:
+            await asyncio.sleep(self._handshake_s)
             onward, out = await asyncio.open_connection("127.0.0.1", self.target)
             self._streams |= {writer, out}
             await asyncio.gather(_pump(reader, out), _pump(onward, writer))
@@ -54,9 +58,9 @@ async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
 
 
 @asynccontextmanager
-async def relay(port: int) -> AsyncIterator[Relay]:
+async def relay(port: int, handshake_s: float = 0.0) -> AsyncIterator[Relay]:
     """Closed at first; `target` is to be set before it opens."""
-    made = Relay(port)
+    made = Relay(port, handshake_s)
     try:
         yield made
     finally:
