@@ -13,11 +13,13 @@ from engine.cli import (
     check,
     create,
     everything,
+    export,
     hold,
     number,
     preview,
     prove,
     receive,
+    report,
     rows,
     run,
     schema,
@@ -42,6 +44,7 @@ app.add_typer(campaign.group, name="campaign")
 create.register(campaign.group)
 preview.register(campaign.group)
 steering.register(campaign.group)
+report.register(campaign.group)
 audience.register(app)
 app.add_typer(hold.group, name="hold")
 app.add_typer(suppress.group, name="suppress")
@@ -50,6 +53,7 @@ receive.register(app)
 everything.register(app)
 prove.register(app)
 app.add_typer(rows.group, name="rows")
+export.register(rows.group)
 
 
 def run_command() -> None:

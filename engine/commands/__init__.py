@@ -15,6 +15,7 @@ from engine.commands.hold import HoldCommands
 from engine.commands.number import NumberCommands
 from engine.commands.preview import PreviewCommands
 from engine.commands.reconcile import ReconcileCommands
+from engine.commands.report import ReportCommands
 from engine.commands.row import RowCommands
 from engine.commands.steering import SteeringCommands
 from engine.commands.suppression import SuppressionCommands
@@ -30,6 +31,7 @@ class Commands(
     HoldCommands,
     PreviewCommands,
     ReconcileCommands,
+    ReportCommands,
     RowCommands,
     SteeringCommands,
     SuppressionCommands,
