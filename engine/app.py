@@ -16,7 +16,7 @@ from engine.clients.forward import ForwardClient
 from engine.clients.transport import open_transport
 from engine.clients.whatsapp import WhatsApp
 from engine.commands import Commands
-from engine.config import Address, Config, ConfigError, RunOptions
+from engine.config import Address, Config, ConfigError, RunOptions, refuse_open_doors
 from engine.database import open_database
 from engine.delivery.applier import Applier
 from engine.delivery.forwarder import AT_ONCE, POST_SECONDS, Forwarder
@@ -28,6 +28,7 @@ from engine.gateway import Gateway
 from engine.node import Engine
 from engine.observe.log import logging_to
 from engine.observe.prometheus import metrics_app
+from engine.observe.watchdog import loop_watched
 from engine.pause_file import PauseFiles
 from engine.postgres import desired, webhooks
 from engine.postgres.pool import Pool
@@ -53,6 +54,7 @@ async def open_engine(config: Config, options: RunOptions, origin: str) -> Async
         raise ConfigError(
             "Webhooks cannot be verified: set TIDEGATE_APP_SECRET to the app's secret, or run with --no-webhook."
         )
+    refuse_open_doors(config, webhook=not options.no_webhook)
     async with AsyncExitStack() as up:
         db = await up.enter_async_context(open_database(config, size=DATABASE_CONNECTIONS))
         transport = open_transport(
@@ -169,7 +171,8 @@ async def run_engine(
         if options.until_finished:
             engine.stand(until_finished(engine, options, outcome))
         started(engine)
-        await engine.run()
+        async with loop_watched():
+            await engine.run()
         if engine.fault is not None:
             outcome.code = 1
         outcome.report = await final_report(engine, outcome)

@@ -7,6 +7,7 @@
 A value that does not fit is a ConfigError of one sentence: the setting, where it was set, what is allowed.
 """
 
+import ipaddress
 import os
 import re
 import socket
@@ -45,6 +46,14 @@ class Address(NamedTuple):
 
     host: str
     port: int
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it. A name other than localhost may mean anything."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
 
     def __str__(self) -> str:
         """`127.0.0.1:8080`, `[::1]:8080`."""
@@ -227,6 +236,17 @@ def load(flags: Mapping[str, object] | None = None, *, file: Path | None = None)
         raise ConfigError(_sentence(error, origins)) from None  # its own text quotes every value
     config._origins.update(origins)
     return config
+
+
+def refuse_open_doors(config: Config, *, webhook: bool) -> None:
+    """Nobody listens where strangers can come without the secret that tells them apart. Raises ConfigError."""
+    wanted = "verify_token" if webhook else "gateway_token"
+    if config.listen.loopback or getattr(config, wanted) is not None:
+        return
+    raise ConfigError(
+        f"TIDEGATE_LISTEN is {config.listen}, which other machines can reach, and TIDEGATE_{wanted.upper()} is not "
+        f"set: set it, or listen on 127.0.0.1."
+    )
 
 
 def unknown_variables(environ: Mapping[str, str] = os.environ) -> list[str]:

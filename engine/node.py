@@ -36,6 +36,7 @@ from engine.observe.alerts import Alerts
 from engine.observe.figures import DatabaseFigures
 from engine.observe.metrics import NodeFigures, of_samples
 from engine.observe.prometheus import WebhookCounts
+from engine.observe.watchdog import watch_rounds
 from engine.postgres.desired import Desired
 from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.nodes import Identity
@@ -165,6 +166,9 @@ class Engine:
                 self.database.run(),
                 self._judge.run(),
                 self._publish_for_ever(),
+                watch_rounds(
+                    {"the ownership of numbers": self.ownership.rounds, "the follower": self.follower.rounds}
+                ),
                 *self._also,
             )
         ]

@@ -33,7 +33,7 @@ def receive(
     Example:
       tidegate receive --workers 4 --listen 0.0.0.0:8080
     """
-    from engine.config import ConfigError
+    from engine.config import ConfigError, refuse_open_doors
     from engine.receive import run_receivers
 
     config = settings(ctx, listen=listen)
@@ -41,4 +41,5 @@ def receive(
         raise ConfigError(
             "TIDEGATE_APP_SECRET is not set, so no webhook could be trusted: set it to the app's secret."
         )
+    refuse_open_doors(config, webhook=True)
     raise typer.Exit(run_receivers(config, workers, apply=apply))

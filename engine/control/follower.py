@@ -38,7 +38,12 @@ class Follower:
         self._returned = returned
         self._again = asyncio.Event()
         self._read_at = 0.0
+        self._rounds = 0
         self._by_number: dict[int, list[Campaign]] = {}
+
+    def rounds(self) -> int:
+        """How often it has looked; a count that stands still tells of a loop that hangs."""
+        return self._rounds
 
     def running(self, number_id: int) -> list[Campaign]:
         """The running campaigns that a number serves."""
@@ -62,6 +67,7 @@ class Follower:
         """Follow for ever."""
         time = asyncio.get_running_loop().time
         while True:
+            self._rounds += 1
             try:
                 if not self.healthy and self._returned is not None:
                     await self._returned()

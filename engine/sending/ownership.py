@@ -78,6 +78,7 @@ class Ownership:
         self._free_since: dict[int, float] = {}
         self._keep_until = 0.0
         self.draining = False
+        self._rounds = 0
 
     def pipelines(self) -> list[Pipeline]:
         """Of all owned numbers, and of those given up whose requests are still open."""
@@ -91,6 +92,7 @@ class Ownership:
     async def run(self) -> None:
         """Hold and take for ever."""
         while True:
+            self._rounds += 1
             try:
                 await self._shared.clock.sample(self._db)
                 if boottime() - self._renewed_at >= self._node.lease / 3:
@@ -103,6 +105,10 @@ class Ownership:
                 log.warning("leases wait for the database", error=type(error).__name__)
             await self._drop_expired()
             await asyncio.sleep(min(LOOK, self._node.lease / 6))
+
+    def rounds(self) -> int:
+        """How often it has looked; a count that stands still tells of a loop that hangs."""
+        return self._rounds
 
     async def look_again(self) -> None:
         """Read everybody's leases now. Raises what the database raises."""
