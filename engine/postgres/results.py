@@ -23,9 +23,13 @@ WITH f AS MATERIALIZED (  -- one record for each try: no fact twice, and `unknow
               AND EXISTS (SELECT FROM try t WHERE t.recipient_id = f.id AND t.n = f.n AND t.outcome = f.outcome))),
 k AS MATERIALIZED (SELECT id, lane_id, state, tries FROM recipient WHERE id = ANY($1)),
 v AS MATERIALIZED (
-  SELECT k.id, k.lane_id, k.state, k.tries, f.n, f.outcome, f.code, f.at, f.spent,
+  SELECT k.id, k.lane_id, k.state, k.tries, f.n, f.outcome, f.code, f.at,
+         -- what was sent back for a reason wider than its row spends nothing
+         CASE WHEN f.outcome = 'accepted' AND b.was AND k.state <> 'f' THEN 0 ELSE f.spent END AS spent,
          f.n = k.tries AS newest,
+         f.outcome = 'accepted' AND b.was AS refused,
          CASE
+           WHEN f.outcome = 'accepted' AND b.was THEN k.state  -- its `failed` was quicker: it sent the row on already
            WHEN f.outcome = 'accepted' THEN  -- proof: it settles the row wherever it stands before `sent`
              CASE WHEN k.state IN ('p', 'c', 's', 'u', 'x', 'z', 'k') OR k.state = 'a' AND f.wanted = 't'
                   THEN f.wanted ELSE k.state END
@@ -35,6 +39,10 @@ v AS MATERIALIZED (
            WHEN f.wanted = 'p' AND c.state = 'cancelled' THEN 'k'::"char"
            ELSE f.wanted END AS new
     FROM k JOIN f USING (id)
+    CROSS JOIN LATERAL (  -- not asked about the usual row, whose first news this is
+      SELECT NOT (k.state IN ('s', 'u') AND f.n = k.tries)
+             AND EXISTS (SELECT FROM try t WHERE t.recipient_id = f.id AND t.n = f.n AND t.outcome = 'failed_later')
+             AS was) b
     JOIN lane l ON l.lane_id = k.lane_id JOIN campaign c ON c.campaign_id = l.campaign_id),
 moved AS (
   UPDATE recipient r SET
@@ -66,7 +74,7 @@ tallied AS (
   INSERT INTO tally_delta (lane_id, what, code, n)
   SELECT lane_id, 'A'::"char", 0, sum(spent) FROM v WHERE newest AND spent > 0 GROUP BY 1
   UNION ALL SELECT lane_id, 'K', 0, count(*) FROM v
-             WHERE outcome = 'accepted' AND state IN ('p', 'c', 's', 'u', 'x', 'z', 'k') GROUP BY 1
+             WHERE outcome = 'accepted' AND NOT refused AND state IN ('p', 'c', 's', 'u', 'x', 'z', 'k') GROUP BY 1
   UNION ALL SELECT lane_id, 'R', code, count(*) FROM v WHERE outcome = 'refused' AND code IS NOT NULL GROUP BY 1, 3
   UNION ALL SELECT lane_id, 'F', code, count(*) FROM v
              WHERE new = 'f' AND state <> 'f' AND code IS NOT NULL GROUP BY 1, 3

@@ -40,13 +40,15 @@ WITH fact AS MATERIALIZED (
                        $9::float8[], $10::bool[]) WITH ORDINALITY
     AS f(id, n, campaign, rank, failed, code, wamid, raw, at, back, place)),
 k AS MATERIALIZED (
-  SELECT id, lane_id, state, coalesce(number_id, 0) AS number_id, coalesce(epoch, 0) AS epoch, tries, code, moved_at
+  SELECT id, lane_id, state, coalesce(number_id, 0) AS number_id, coalesce(epoch, 0) AS epoch, tries, attempts, code,
+         moved_at
     FROM recipient WHERE id = ANY($1)),
 home AS MATERIALIZED (
   SELECT l.lane_id, c.random_id, c.name FROM lane l JOIN campaign c USING (campaign_id)
    WHERE l.lane_id = ANY(ARRAY(SELECT DISTINCT lane_id FROM k))),
 known AS MATERIALIZED (  -- what is on record about these rows' tries; the usual row (one try, accepted) needs no look
   SELECT recipient_id AS id, n, bool_or(outcome IN ('accepted', 'proven')) AS taken,
+         bool_or(outcome = 'accepted') AS spent,
          bool_or(outcome = 'failed_later') AS refused,
          min(sent_at) FILTER (WHERE outcome IN ('accepted', 'unknown')) AS left_at,
          min(number_id) FILTER (WHERE outcome IN ('accepted', 'unknown')) AS left_by
@@ -57,7 +59,8 @@ known AS MATERIALIZED (  -- what is on record about these rows' tries; the usual
    GROUP BY 1, 2),
 ours AS MATERIALIZED (
   SELECT f.*, k.lane_id, k.state, k.number_id, k.epoch, k.tries, coalesce(y.taken, false) AS taken,
-         coalesce(y.refused, false) AS refused, coalesce(y.left_by, k.number_id) AS left_by,
+         coalesce(y.refused, false) AS refused, coalesce(y.spent, false) AS spent,
+         coalesce(y.left_by, k.number_id) AS left_by,
          coalesce(y.left_at, CASE WHEN f.n = k.tries AND k.state = 's' THEN k.moved_at END, to_timestamp(f.at), now())
            AS left_at,
          -- `sent` about a try that failed is no news: it must not stop the retry that somebody decided on
@@ -69,17 +72,20 @@ ours AS MATERIALIZED (
    WHERE f.n <= k.tries),
 reached AS MATERIALIZED (
   SELECT id, max(greatest(proof, CASE WHEN fails THEN 2 ELSE 0 END)) AS rank,
-         max(code) FILTER (WHERE fails) AS code, bool_or(back AND fails) AS back
+         max(code) FILTER (WHERE fails) AS code, bool_or(back AND fails) AS back, bool_or(spent AND fails) AS spent
     FROM ours GROUP BY id),
 moved AS MATERIALIZED (
   SELECT id, k.lane_id, k.state, k.code AS old_code, r.code AS new_code, k.moved_at,
-         -- an account's fault, say, is not the row's: it goes back, behind the hold that the caller sets
+         -- an account's fault, say, is not the row's: it goes back, behind the hold that the caller sets, and keeps
+         -- the attempt that its acceptance spent
+         r.rank = 2 AND r.back AND r.spent AND k.attempts > 0 AS refunded,
          CASE WHEN r.rank = 2 AND r.back THEN 'p' ELSE (ARRAY['t', 'f', 'd', 'r'])[r.rank] END::"char" AS new
     FROM reached r JOIN k USING (id)
    WHERE r.rank > CASE k.state WHEN 't' THEN 1 WHEN 'f' THEN 2 WHEN 'd' THEN 3 WHEN 'r' THEN 4 ELSE 0 END),
 updated AS (
   UPDATE recipient r SET state = m.new, in_flight = NULL, moved_at = now(),
          next_attempt_at = CASE WHEN m.new = 'p' THEN now() END,
+         attempts = r.attempts - CASE WHEN m.refunded THEN 1 ELSE 0 END,
          code = CASE WHEN m.new IN ('f', 'p') THEN m.new_code END
     FROM moved m
    WHERE r.id = m.id AND r.id = ANY(ARRAY(SELECT id FROM moved))),  -- the array keeps it to the primary key
@@ -105,6 +111,7 @@ tallied AS (
    WHERE state IN ('p', 'c', 's', 'u', 'x', 'z', 'k')  -- but an earlier try was counted when it was taken, or refused
      AND EXISTS (SELECT FROM ours o WHERE o.id = m.id AND NOT o.taken AND NOT o.refused AND (o.proof > 0 OR o.fails))
    GROUP BY 1
+  UNION ALL SELECT lane_id, 'A', 0, -count(*) FROM moved WHERE refunded GROUP BY 1
   UNION ALL SELECT lane_id, 'F', new_code, count(*) FROM moved
              WHERE new = 'f' AND new_code IS NOT NULL GROUP BY 1, 3
   UNION ALL SELECT lane_id, 'F', old_code, -count(*) FROM moved
