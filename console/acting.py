@@ -5,7 +5,14 @@ from collections.abc import Callable
 from textual.screen import Screen
 
 from console.frame import ranked_alerts
-from console.questions import pause_all_question, question, stop_question
+from console.questions import (
+    TypedQuestion,
+    cancel_question,
+    pause_all_question,
+    question,
+    retry_question,
+    stop_question,
+)
 from console.screens.confirm import ConfirmScreen
 from console.screens.rate import RateScreen
 from console.screens.reconcile import ReconcileScreen
@@ -14,12 +21,13 @@ from console.session import READ_ONLY, Session
 from engine.domain.act import (
     AcknowledgeAlerts,
     Act,
+    LiftHold,
     PauseNumber,
     ResumeAll,
     ResumeNumber,
     SetRate,
 )
-from engine.domain.snapshot import NumberView, Snapshot
+from engine.domain.snapshot import HoldView, NumberView, Snapshot
 
 
 class Acting:
@@ -93,6 +101,25 @@ class Acting:
         live = self._live_or_say()
         if live is not None and self._may_act():
             self._push(TypedScreen(pause_all_question(live, self.session.glyphs), self.session))
+
+    def cancel_campaign(self, name: str) -> None:
+        """x on a campaign"""
+        self._typed(cancel_question(name, self.session.glyphs))
+
+    def retry_failed(self, name: str) -> None:
+        """F on a campaign"""
+        self._typed(retry_question(name, self.session.glyphs))
+
+    def lift(self, hold: HoldView) -> None:
+        """⏎ on a hold: a breaker is closed, a number that the engine paused is resumed."""
+        if hold.id is not None:
+            self.ask(LiftHold(hold.id, f"{hold.scope} {hold.key}"))
+        else:
+            self.ask(ResumeNumber(hold.key))
+
+    def _typed(self, asked: TypedQuestion) -> None:
+        if self._live_or_say() is not None and self._may_act():
+            self._push(TypedScreen(asked, self.session))
 
     def resume_all(self) -> None:
         """C"""

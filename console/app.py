@@ -17,7 +17,7 @@ from textual.widgets import Input
 
 from console.fault import shield
 from console.format import Glyphs, clean, glyphs_for
-from console.frame import Frame
+from console.frame import ENDED, Frame
 from console.guard import KeyGuard, Kind, Verdict
 from console.keys import ACTIONS, LEAVING, bindings, by_name, kind_of
 from console.link import EngineLink
@@ -27,6 +27,8 @@ from console.screens.dialog import Dialog
 from console.screens.events import EventsScreen
 from console.screens.help import HelpScreen
 from console.screens.holds import HoldsScreen
+from console.screens.journal import JournalScreen
+from console.screens.nodes import NodesScreen
 from console.screens.overview import OverviewScreen
 from console.screens.page import PageScreen
 from console.session import Session
@@ -36,7 +38,18 @@ from engine import clock
 from engine.domain.act import PauseCampaign, ResumeCampaign, StartCampaign
 
 Mode = Literal["run", "attach", "demo"]
-_EVERYWHERE = ("help", "events", "log", "campaigns", "alerts", "holds", "export", "freeze")
+_EVERYWHERE = (
+    "help",
+    "events",
+    "log",
+    "campaigns",
+    "alerts",
+    "holds",
+    "journal",
+    "nodes",
+    "export",
+    "freeze",
+)
 _BACKLOG_SLOW, _BACKLOG_STOP = 2, 8
 """Frames that the terminal has not taken: above the first paint once a second, above the second not at all.
 Textual's queue holds 30 and then blocks the loop."""
@@ -204,6 +217,10 @@ class ConsoleApp(App[str], inherit_bindings=False):
                     self._open(AlertsScreen(self.session))
                 case "holds":
                     self._open(HoldsScreen(self.session))
+                case "journal":
+                    self._open(JournalScreen(self.session))
+                case "nodes":
+                    self._open(NodesScreen(self.session))
                 case "export":
                     self.export()
                 case "freeze":
@@ -262,6 +279,14 @@ class ConsoleApp(App[str], inherit_bindings=False):
             if c.state in ("paused", "held"):
                 yield SystemCommand(
                     f"resume campaign {name}", c.state, lambda n=c.name: acting.ask(ResumeCampaign(n))
+                )
+            if c.state not in ENDED:
+                yield SystemCommand(
+                    f"cancel campaign {name}", c.state, lambda n=c.name: acting.cancel_campaign(n)
+                )
+            if c.state != "cancelled" and c.counts.get("failed"):
+                yield SystemCommand(
+                    f"retry failed rows of {name}", c.state, lambda n=c.name: acting.retry_failed(n)
                 )
 
     def _command(self, name: str) -> Callable[[], None]:

@@ -11,10 +11,13 @@ import time
 from concurrent.futures import Future
 
 from engine.app import run_engine
+from engine.author import author
 from engine.config import Config, RunOptions
 from engine.domain.act import Act
+from engine.domain.inspection import Answer, NoAnswer, Query
 from engine.domain.snapshot import Snapshot
 from engine.node import Engine
+from engine.postgres import inspection
 from engine.report import Outcome
 
 SWITCH = 0.0005
@@ -52,6 +55,15 @@ class EngineHost:
         if self._engine is not None and self._loop is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._engine.submit, act_id, act, submitted_at)
         return act_id
+
+    def ask(self, query: Query) -> "Future[Answer]":
+        """The engine's thread asks the database."""
+        if self._engine is not None and self._loop is not None and self._thread.is_alive():
+            question = inspection.answer(self._engine.db, query, author())
+            return asyncio.run_coroutine_threadsafe(question, self._loop)
+        gone: Future[Answer] = Future()
+        gone.set_result(NoAnswer("the engine has ended"))
+        return gone
 
     def ended(self) -> str | None:
         """None while the engine lives, else how it ended."""

@@ -52,8 +52,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("panel(4)", ("4",), "4", "panel: alerts (j k choose which one a acknowledges)", "Move",
            kind=Kind.MOVE, palette=False),
     Action("panel(5)", ("5",), "5", "panel: events", "Move", kind=Kind.MOVE, palette=False),
-    Action("enter", ("enter",), "⏎", "apply a staged rate; else open the number under the cursor", "Move",
-           "open", Level.DEPENDS, palette=False),
+    Action("enter", ("enter",), "⏎", "apply a staged rate; else open what is under the cursor; on a hold: lift it",
+           "Move", "open", Level.DEPENDS, palette=False),
     Action("back", ("escape",), "Esc", "drop a staged rate; clear the filter; one level back; never quits", "Move",
            kind=Kind.MOVE, palette=False),
     Action("filter", ("slash",), "/", "show only numbers that contain a text", "Move", "filter"),
@@ -66,6 +66,10 @@ ACTIONS: tuple[Action, ...] = (
     Action("rate_exact", ("equals_sign",), "=", "give an exact rate", "Act", "", Level.DEPENDS),
     Action("reconcile", ("R",), "R", "settle unknown rows: shows first what would happen", "Act", "recon", Level.L1),
     Action("undo", ("u",), "u", "take back your last rate or pause (5 min)", "Act", "undo", Level.L0),
+    Action("start", ("s",), "s", "start the campaign (on its page)", "Act", "", Level.L0, palette=False),
+    Action("cancel", ("x",), "x", "cancel the campaign (on its page)", "Act", "", Level.L2, palette=False),
+    Action("retry_failed", ("F",), "F", "send the campaign's failed rows once more (on its page)", "Act", "", Level.L2,
+           palette=False),
     Action("acknowledge", ("a",), "a", "acknowledge the alert shown", "Act", "ack", Level.L0),
     Action("acknowledge_all", ("A",), "A", "acknowledge all alerts", "Act", "", Level.L0),
     Action("pause_all", ("P",), "P", "pause everything", "Act", "ALL", Level.L2),
@@ -77,7 +81,10 @@ ACTIONS: tuple[Action, ...] = (
     Action("log", ("l",), "l", "the event log", "See"),
     Action("campaigns", ("c",), "c", "campaigns with their books", "See"),
     Action("alerts", ("!", "exclamation_mark"), "!", "all alerts, with what to do", "See"),
-    Action("holds", ("h",), "h", "holds: what stands still until a person lifts it", "See"),
+    Action("holds", ("h",), "h", "holds: what stands still until a person lifts it (⏎)", "See"),
+    Action("journal", ("J",), "J", "journal: who did what, also from elsewhere", "See"),
+    Action("nodes", ("N",), "N", "nodes: who owns which number, and how fresh their figures are", "See"),
+    Action("reveal", ("v",), "v", "show the phone number (on a row's page; journalled)", "See", palette=False),
     Action("export", ("S",), "S", "export the screen as SVG", "See"),
     Action("help", ("question_mark",), "?", "this help", "See", "help", palette=True),
     Action("palette", ("ctrl+p",), "ctrl+p", "all commands by name", "See", "palette", palette=False),
@@ -142,6 +149,9 @@ def written_into(text: str) -> str:
         raise ValueError(f"There is no {BEGIN} … {END} in this text.")
     return f"{before}{BEGIN}\n{markdown()}{END}{after}"
 
+
+PAGES_ONLY = ("start", "cancel", "retry_failed", "reveal")
+"""Keys that mean something only on the page that says so."""
 
 _BY_NAME = {action.name: action for action in ACTIONS}
 _KINDS = {key: action.kind for action in ACTIONS for key in action.keys} | {"y": Kind.ONCE, "n": Kind.MOVE}

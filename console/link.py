@@ -1,8 +1,10 @@
-"""The seam between a screen and an engine: read one frozen snapshot, submit one act; nothing else crosses."""
+"""The seam between a screen and an engine: read one frozen snapshot, submit one act, ask one question."""
 
+from concurrent.futures import Future
 from typing import Protocol
 
 from engine.domain.act import Act
+from engine.domain.inspection import Answer, Query
 from engine.domain.snapshot import Snapshot
 
 
@@ -14,6 +16,9 @@ class EngineLink(Protocol):
 
     def submit(self, act: Act) -> str:
         """Hand an act to the engine; returns its id at once. Its stages appear in `Snapshot.acts`."""
+
+    def ask(self, query: Query) -> "Future[Answer]":
+        """Ask what the snapshot does not hold; the screen looks now and then whether it is done, and never waits."""
 
     def ended(self) -> str | None:
         """None while the engine lives, else one line that says how it ended."""

@@ -3,11 +3,22 @@
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from console.format import Glyphs, clean, duration, number, percent, rate
+from console.format import Glyphs, clean, duration, masked, number, percent, rate
 from console.frame import open_campaigns, totals
 from console.rates import must_ask
-from engine.domain.act import Act, PauseAll, ResumeAll, ResumeCampaign, ResumeNumber, SetRate, StopEngine
-from engine.domain.snapshot import NumberView, Snapshot
+from engine.domain.act import (
+    Act,
+    CancelCampaign,
+    LiftHold,
+    PauseAll,
+    ResumeAll,
+    ResumeCampaign,
+    ResumeNumber,
+    RetryFailed,
+    SetRate,
+    StopEngine,
+)
+from engine.domain.snapshot import HoldView, NumberView, Snapshot
 
 Facts = Callable[[Snapshot], list[str]]
 
@@ -41,6 +52,9 @@ def question(act: Act, snapshot: Snapshot, label: Callable[[str], str], glyphs: 
         return Question(
             f"RESUME CAMPAIGN {name}", act, lambda s: _campaign_facts(s, act.campaign, glyphs), _states
         )
+    if isinstance(act, LiftHold):
+        title = f"LIFT THE HOLD OF {masked(act.target, {}, glyphs)}"
+        return Question(title, act, lambda s: _hold_facts(s, act.hold, glyphs), lambda s: _hold(s, act.hold))
     if not isinstance(act, ResumeNumber | SetRate):
         return None
     target = find(snapshot, act.number)
@@ -66,6 +80,32 @@ def stop_question(snapshot: Snapshot, glyphs: Glyphs) -> TypedQuestion:
     return TypedQuestion(f"STOP THE ENGINE: {node}", typed_names(snapshot), StopEngine, _stop_facts)
 
 
+def cancel_question(name: str, glyphs: Glyphs) -> TypedQuestion:
+    """x on a campaign."""
+    return TypedQuestion(
+        f"CANCEL CAMPAIGN {clean(name, glyphs)}: for ever",
+        (name,),
+        lambda reason: CancelCampaign(name, reason),
+        lambda s: [
+            *_campaign_facts(s, name, glyphs),
+            "Pending rows are cancelled; what has left stays open until settled.",
+        ],
+    )
+
+
+def retry_question(name: str, glyphs: Glyphs) -> TypedQuestion:
+    """F on a campaign."""
+    return TypedQuestion(
+        f"RETRY THE FAILED ROWS OF {clean(name, glyphs)}",
+        (name,),
+        lambda reason: RetryFailed(name, reason),
+        lambda s: [
+            *_campaign_facts(s, name, glyphs),
+            "Rows whose failure may pass are sent once more; people without WhatsApp are not.",
+        ],
+    )
+
+
 def pause_all_question(snapshot: Snapshot, glyphs: Glyphs) -> TypedQuestion:
     """P."""
     return TypedQuestion(
@@ -82,6 +122,22 @@ def typed_names(snapshot: Snapshot) -> tuple[str, ...]:
 def find(snapshot: Snapshot, number_id: str) -> NumberView | None:
     """A number by id."""
     return next((n for n in snapshot.numbers if n.id == number_id), None)
+
+
+def _hold(snapshot: Snapshot, hold: int) -> HoldView | None:
+    return next((h for h in snapshot.holds if h.id == hold), None)
+
+
+def _hold_facts(snapshot: Snapshot, hold: int, glyphs: Glyphs) -> list[str]:
+    held = _hold(snapshot, hold)
+    if held is None:
+        return ["this hold is lifted already"]
+    since = f", since {held.since:%m-%d %H:%M:%S}Z" if held.since is not None else ""
+    return [
+        f"code {held.code or '-'}{since}",
+        masked(held.reason or "", {}, glyphs),
+        "Mend the cause first: the next refusal of the same kind holds it again.",
+    ]
 
 
 def _mark(snapshot: Snapshot, number_id: str) -> Hashable:

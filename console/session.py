@@ -57,6 +57,10 @@ class Session:
         self.fault = ""
         self.stopping = False
 
+    def monotonic(self) -> float:
+        """The clock that ages are measured by, in seconds."""
+        return self._monotonic()
+
     # -- reading ----------------------------------------------------------------------------------
 
     def live(self) -> Snapshot | None:
@@ -251,5 +255,7 @@ class Session:
                 return "RECONCILE, dry run"
             case acts.AcknowledgeAlerts(key=None):
                 return "ACK ALL"
+            case acts.LiftHold(target=target):
+                return f"LIFT {self.text(target)}"
         words = "".join(f" {c}" if c.isupper() else c for c in type(act).__name__)
         return words.upper().strip()

@@ -85,7 +85,7 @@ class ActDesk:
         hands = self._hands
         match act:
             case acts.AcknowledgeAlerts(key=key):
-                return f"{hands.alerts.acknowledge(key)} acknowledged"
+                return f"{hands.alerts.acknowledge(key, hands.author)} acknowledged"
             case acts.StopEngine(reason=reason):
                 hands.stop(reason)
                 return reason
@@ -101,7 +101,7 @@ class ActDesk:
         if isinstance(act, acts.ResumeNumber | acts.ResumeAll):
             for pipeline in self._meant(act):
                 pipeline.paused_here = False
-        return "already" if done.already else _change(done.before, done.after)
+        return "already" if done.already else _change(done.before, done.after) or _in_words(act, done.text)
 
     async def _pause(self, act: acts.PauseNumber | acts.PauseAll) -> str:
         """Stop here first: what follows may take as long as the database takes."""
@@ -171,12 +171,20 @@ def describe(act: Act) -> str:
             return f"RESUME {name}"
         case acts.CancelCampaign(campaign=name):
             return f"CANCEL {name}"
+        case acts.RetryFailed(campaign=name):
+            return f"RETRY FAILED {name}"
+        case acts.LiftHold(target=target):
+            return f"LIFT {target}"
         case acts.Reconcile(campaign=name, dry_run=dry_run):
             return f"RECONCILE {name or 'all'}{' (dry run)' if dry_run else ''}"
         case acts.AcknowledgeAlerts():
             return "ACK"
         case acts.StopEngine():
             return "STOP"
+
+
+def _in_words(act: Act, text: str) -> str:
+    return text if isinstance(act, acts.RetryFailed) else ""
 
 
 def _change(before: str | None, after: str | None) -> str:

@@ -155,6 +155,7 @@ class Viewer:
             webhook_lag_s=database.inbox.oldest if database.database != "away" else None,
             inbox_backlog=database.inbox.bodies,
             database=database.database,
+            version=desired.version,
             in_flight=sum(p.in_flight for p in pipelines.values()),
             memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         )

@@ -90,7 +90,7 @@ def _demand(view: CampaignView, campaign: Campaign) -> Demand:
 def _holds(desired: Desired) -> tuple[HoldView, ...]:
     """Breakers that need a person, and numbers that the engine itself paused."""
     held = [
-        HoldView(b.scope.value, b.key, b.code, b.reason, b.tripped_at)
+        HoldView(b.scope.value, b.key, b.code, b.reason, b.tripped_at, b.breaker_id)
         for b in desired.breakers
         if b.state == "held"
     ]

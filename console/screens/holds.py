@@ -1,27 +1,40 @@
-"""h: every stop that needs a person, with what it stops and since when."""
+"""h: every stop that needs a person, with what it stops and since when; Enter lifts it, after a question."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
+from console.acting import Acting
 from console.format import duration
 from console.frame import Frame
 from console.line import Line
-from console.screens.page import PageScreen
+from console.screens.pick import Entry, PickScreen, text
+from engine.domain.snapshot import HoldView
 
 
-class HoldsScreen(PageScreen):
+class HoldsScreen(PickScreen):
     """Numbers, accounts, credentials, templates, countries."""
 
     def page_title(self, frame: Frame) -> str:
         """How many."""
-        return f"HOLDS {len(frame.snapshot.holds) if frame.snapshot else 0}  (lift: tidegate hold lift)"
+        count = len(frame.snapshot.holds) if frame.snapshot else 0
+        return f"HOLDS {count}  ({frame.glyphs.enter} lifts one: it asks)"
 
-    def items(self, frame: Frame, _width: int) -> Sequence[Line]:
+    def entries(self, frame: Frame, _width: int) -> Sequence[Entry]:
         """One line a hold: scope, what, code, reason, age."""
-        lines = []
-        for hold in frame.snapshot.holds if frame.snapshot else ():
-            line = Line(f" {frame.glyphs.critical} ", "critical-text").cell(frame.text(hold.scope), 11)
-            line.cell(frame.text(hold.key), 28, role="strong", cut=frame.glyphs.cut)
-            line.cell(str(hold.code or "-"), 8, ">")
-            age = duration((frame.now - hold.since).total_seconds()) if hold.since is not None else "-"
-            lines.append(line.add(f"  {age:<7}", "faint").add(frame.text(hold.reason or "")))
-        return lines or [Line(" nothing is held", "faint")]
+        holds = frame.snapshot.holds if frame.snapshot else ()
+        entries = [Entry((h.scope, h.key), (_line(h, frame),)) for h in holds]
+        return entries or [text(Line(" nothing is held", "faint"))]
+
+    def open(self, key: Hashable) -> None:
+        """The hold as it stands now."""
+        live = self.session.live()
+        held = next((h for h in live.holds if (h.scope, h.key) == key), None) if live else None
+        if held is not None:
+            Acting(self.session, self.app.push_screen).lift(held)
+
+
+def _line(hold: HoldView, frame: Frame) -> Line:
+    line = Line(f" {frame.glyphs.critical} ", "critical-text").cell(frame.text(hold.scope), 11)
+    line.cell(frame.text(hold.key), 28, role="strong", cut=frame.glyphs.cut)
+    line.cell(str(hold.code or "-"), 8, ">")
+    age = duration((frame.now - hold.since).total_seconds()) if hold.since is not None else "-"
+    return line.add(f"  {age:<7}", "faint").add(frame.text(hold.reason or ""))

@@ -1,11 +1,12 @@
 """⏎ on a number: why it is in this state, what comes next, and the capacity sum."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from console.format import clean, duration, number, percent, rate, spark
 from console.frame import Frame
 from console.line import Line
-from console.screens.page import PageScreen
+from console.screens.pick import Entry, PickScreen, text
+from console.screens.rows import CodesScreen
 from console.session import Session
 from engine.domain.snapshot import NumberView, Percentiles
 
@@ -26,7 +27,7 @@ _BOUNDS = {
 }
 
 
-class NumberScreen(PageScreen):
+class NumberScreen(PickScreen):
     """Bound to the number at the key press, whatever the cursor does."""
 
     def __init__(self, session: Session, number_id: str) -> None:
@@ -35,9 +36,19 @@ class NumberScreen(PageScreen):
 
     def page_title(self, frame: Frame) -> str:
         """The masked number."""
-        return f"NUMBER {frame.label(self._number_id)}"
+        return f"NUMBER {frame.label(self._number_id)}  ({frame.glyphs.enter} its error codes and rows)"
 
-    def items(self, frame: Frame, _width: int) -> Sequence[Line]:
+    def entries(self, frame: Frame, _width: int) -> Sequence[Entry]:
+        """The facts, and the way down."""
+        facts = [text(line) for line in self._facts(frame)]
+        down = Line(" error codes and rows of this number", "key")
+        return [*facts, text(Line()), Entry("codes", (down,))]
+
+    def open(self, _key: Hashable) -> None:
+        """Its error codes."""
+        self.app.push_screen(CodesScreen(self.session, number=self._number_id))
+
+    def _facts(self, frame: Frame) -> Sequence[Line]:
         """State, pace, waits, rows."""
         n = frame.number(self._number_id)
         if n is None:

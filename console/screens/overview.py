@@ -14,7 +14,9 @@ from console.acting import Acting
 from console.fault import shield
 from console.frame import Frame
 from console.keys import bindings
+from console.screens.alerts import AlertsScreen
 from console.screens.number import NumberScreen
+from console.screens.rows import CodesScreen
 from console.session import Session
 from console.widgets.alerts import AlertLine
 from console.widgets.campaigns import Campaigns
@@ -153,7 +155,11 @@ class OverviewScreen(Screen[None]):
         self.query_one(_PANELS[index]).focus()
 
     def _enter(self) -> None:
-        if not self.acting.apply_staged() and self.session.cursor is not None:
+        if isinstance(self.focused, Errors):
+            self.app.push_screen(CodesScreen(self.session))
+        elif isinstance(self.focused, AlertLine):
+            self.app.push_screen(AlertsScreen(self.session))
+        elif not self.acting.apply_staged() and self.session.cursor is not None:
             self.app.push_screen(NumberScreen(self.session, self.session.cursor))
 
     def _back(self) -> None:

@@ -17,7 +17,7 @@ from console.widgets.header import Header
 from console.widgets.notice import NoticeLine
 from console.widgets.panel import LinePanel, ListPanel
 
-_MOVES = ("down", "up", "top", "bottom", "page_down", "page_up", "back", "leave")
+MOVES = ("down", "up", "top", "bottom", "page_down", "page_up", "back", "leave")
 _STEPS = {"down": 1, "up": -1, "top": -(10**6), "bottom": 10**6}
 
 
@@ -39,7 +39,7 @@ class PageScreen(Screen[None]):
     """Subclasses give a title and lines; both from a frame, so the page stays live."""
 
     AUTO_FOCUS = "PageBody"
-    BINDINGS: ClassVar[list[BindingType]] = bindings(_MOVES)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(MOVES)
 
     def __init__(self, session: Session) -> None:
         super().__init__()

@@ -58,7 +58,7 @@ def alert_text(alert: AlertView, frame: Frame, with_advice: bool) -> str:
     state = "" if alert.active else " recovered"
     cause, target = frame.text(alert.cause), frame.text(alert.target)
     advice = f" {glyphs.arrow} {frame.text(alert.advice)}" if with_advice and alert.advice else ""
-    acked = " (acked)" if alert.acknowledged else ""
+    acked = f" (acked {frame.text(alert.author)})" if alert.acknowledged else ""
     return f"{sign}{target} {cause} {age(since)} ago{state}{acked}{advice}"
 
 

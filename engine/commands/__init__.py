@@ -40,6 +40,7 @@ class Commands(
 
     async def carry_out(self, act: acts.Act) -> Done:
         """Do what an act of a screen says. Raises Refused, also for acts that are the engine's own affair."""
+        self._must_be_allowed()
         match act:
             case acts.PauseNumber(number, reason):
                 return await self.pause_number(number, reason)
@@ -59,4 +60,9 @@ class Commands(
                 return await self.resume_campaign(campaign)
             case acts.CancelCampaign(campaign, reason):
                 return await self.cancel_campaign(campaign, reason)
+            case acts.RetryFailed(campaign, reason):
+                retried = await self.retry_failed(campaign, reason=reason)
+                return Done(retried.text, already=not retried.retried, warnings=retried.warnings)
+            case acts.LiftHold(hold, _, reason):
+                return await self.lift_hold(hold, reason)
         raise Refused(f"{type(act).__name__} is carried out by the engine, not through the database.")

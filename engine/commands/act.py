@@ -47,20 +47,31 @@ class Acts:
         pauses: PauseFiles | None = None,
         unknown_floor: float = 0.0,
         request_deadline: float = 20.0,
+        read_only: bool = False,
     ) -> None:
-        """`pauses`: this machine's directory of kept pauses. The rest, in seconds: see Config."""
+        """`pauses`: this machine's directory of kept pauses. `read_only`: every act is refused.
+
+        The rest, in seconds: see Config.
+        """
         self._pool = pool
         self._author = author
         self._origin = origin
         self._pauses = pauses
         self._unknown_floor = unknown_floor
         self._request_deadline = request_deadline
+        self._read_only = read_only
+
+    def _must_be_allowed(self) -> None:
+        """Raises Refused where only looking was asked for."""
+        if self._read_only:
+            raise Refused("This is read-only: open it without --read-only to act.")
 
     @asynccontextmanager
     async def _act(
         self, act: str, target: str, reason: str | None = None
     ) -> AsyncIterator[tuple[Connection, Entry]]:
         """A transaction that ends with its line in the journal; a refusal rolls it back and leaves a line, too."""
+        self._must_be_allowed()
         entry = Entry(self._author, self._origin, act, target, reason)
         try:
             async with self._pool.acquire() as db, db.transaction():

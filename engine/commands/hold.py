@@ -14,6 +14,7 @@ class HoldCommands(Acts):
 
     async def lift_hold(self, breaker_id: int, reason: str | None = None) -> Done:
         """Close a breaker: only requests that leave from now on can trip it again. Campaigns that it held go on."""
+        self._must_be_allowed()
         async with self._pool.acquire() as db, db.transaction():
             lifted = await breakers.lift(db, breaker_id, self._author, reason, origin=self._origin)
             if lifted is not None:

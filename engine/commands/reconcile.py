@@ -21,6 +21,8 @@ class ReconcileCommands(Acts):
             raise Refused(f"{policy!r} is no decision about unknown rows: one of {', '.join(DECISIONS)}.")
         if policy is not None and campaign is None:
             raise Refused("A decision about unknown rows is for one campaign: name it with --campaign.")
+        if not dry_run:
+            self._must_be_allowed()
         try:
             return await reconcile.run(
                 self._pool,

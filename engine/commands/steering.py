@@ -65,6 +65,7 @@ class SteeringCommands(Acts):
         *,
         dry_run: bool = False,
         marketing_limit: bool = False,
+        reason: str | None = None,
         page: int = retries.PAGE,
     ) -> Retried:
         """Send failed rows again whose failure may pass: all such, or those of one `code`, which must be such.
@@ -76,7 +77,8 @@ class SteeringCommands(Acts):
             found = await self._offers(self._pool, standing, code, marketing_limit)
             return Retried(name, standing.state, True, found, sum(o.retried for o in found))
         total = 0
-        async with self._act("retry failed", name, None if code is None else f"code {code}") as (db, entry):
+        reason = reason or (None if code is None else f"code {code}")
+        async with self._act("retry failed", name, reason) as (db, entry):
             standing = await _sendable(db, name)
             found = await self._offers(db, standing, code, marketing_limit)
             wanted = [o.code for o in found if o.retried and o.code is not None]

@@ -72,6 +72,23 @@ class CancelCampaign:
 
 
 @dataclass(frozen=True, slots=True)
+class RetryFailed:
+    """Failed rows whose failure may pass become pending again."""
+
+    campaign: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LiftHold:
+    """Close a breaker by its id; `target` is what it stops, for people."""
+
+    hold: int
+    target: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Reconcile:
     """Settle `unknown` rows whose window has passed; with dry_run only say what would happen."""
 
@@ -103,6 +120,8 @@ Act = (
     | PauseCampaign
     | ResumeCampaign
     | CancelCampaign
+    | RetryFailed
+    | LiftHold
     | Reconcile
     | AcknowledgeAlerts
     | StopEngine

@@ -121,6 +121,8 @@ class HoldView:
     code: int | None
     reason: str | None
     since: datetime | None
+    id: int | None = None
+    """By which it can be lifted; None: a number that the engine paused, which is resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,8 @@ class AlertView:
     acknowledged: bool
     runbook: str = ""
     """Path of the page that says what to do, below the repository's root."""
+    author: str = "auto"
+    """Who is behind it: the engine; for an acknowledged one, who took it on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +202,24 @@ class ActView:
     """Why it was refused; or the result, in a few words."""
     undo: bool
     """Whether u may take it back now."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """One process of the engine, as a viewer of many sees it."""
+
+    name: str
+    host: str
+    pid: int
+    age_s: float
+    """Of what it published last."""
+    alive: bool
+    """False: it has been silent for so long that nothing it said is shown as true any more."""
+    draining: bool
+    numbers: tuple[str, ...]
+    """Meta's ids of the numbers that it owns, or owned."""
+    sent_per_second: float
+    memory_mb: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,3 +295,7 @@ class Snapshot:
     oldest_transaction: OldTransaction | None = None
     results_backlog: int = 0
     """Answers in memory that are not in the database yet."""
+    version: int = -1
+    """Of the desired state that the node follows: every act raises it."""
+    nodes: tuple[NodeView, ...] = ()
+    """When attached: all nodes, the dead ones too; empty for a single engine's own snapshot."""

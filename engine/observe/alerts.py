@@ -46,12 +46,12 @@ class Alerts:
             sorted(self._latched.values(), key=lambda a: (a.acknowledged, a.severity != "critical", a.since))
         )
 
-    def acknowledge(self, key: str | None) -> int:
-        """One, or all with None; how many."""
+    def acknowledge(self, key: str | None, author: str = "auto") -> int:
+        """One, or all with None, by `author`; how many."""
         chosen = [a for a in self._latched.values() if key in (None, a.key) and not a.acknowledged]
         for alert in chosen:
             if alert.active:
-                self._latched[alert.key] = replace(alert, acknowledged=True)
+                self._latched[alert.key] = replace(alert, acknowledged=True, author=author)
             else:
                 del self._latched[alert.key]
         return len(chosen)
@@ -78,6 +78,7 @@ class Alerts:
             True,
             before.acknowledged if before and standing else False,
             c.runbook,
+            before.author if before and standing else "auto",
         )
         if not standing:
             level = log.error if c.severity == "critical" else log.warning

@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ from textual.screen import Screen
 from console.app import ConsoleApp, Mode
 from console.guard import KeyGuard
 from engine.domain.act import Act
+from engine.domain.inspection import Answer, Query
 from engine.domain.snapshot import (
     ActView,
     AlertView,
@@ -42,6 +44,9 @@ class FakeLink:
     current: Snapshot | None = None
     submitted: list[Act] = field(default_factory=list)
     end: str | None = None
+    asked: list[Query] = field(default_factory=list)
+    answers: dict[type[Any], Answer] = field(default_factory=dict)
+    """What a question of a kind is answered with; without one it stays open."""
     broken: Exception | None = None
     """Raised by the next snapshot, once."""
 
@@ -54,6 +59,13 @@ class FakeLink:
     def submit(self, act: Act) -> str:
         self.submitted.append(act)
         return f"a{len(self.submitted)}"
+
+    def ask(self, query: Query) -> "Future[Answer]":
+        self.asked.append(query)
+        future: Future[Answer] = Future()
+        if type(query) in self.answers:
+            future.set_result(self.answers[type(query)])
+        return future
 
     def ended(self) -> str | None:
         return self.end
