@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -137,6 +138,8 @@ def _shown(config: "Config") -> list[tuple[str, str, str]]:
             text = masked(value.get_secret_value()) if value else "embedded"
         elif name in ("app_secret", "verify_token", "gateway_token"):
             text = "set" if value else "not set"
+        elif name == "forward_url" and value:
+            text = _without_key(value)
         elif isinstance(value, float):
             text = f"{value:g}s"
         elif name == "metrics_listen":
@@ -145,6 +148,13 @@ def _shown(config: "Config") -> list[tuple[str, str, str]]:
             text = "not set" if value is None else str(value)
         lines.append((name, text, origin))
     return lines
+
+
+def _without_key(url: str) -> str:
+    """Scheme, host and port: a path may hold a key, and a login may stand before the host."""
+    parts = urlsplit(url)
+    where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    return f"{where}/…" if parts.path.strip("/") or "@" in parts.netloc else where
 
 
 def _print(config: "Config", findings: list[Finding], sums: "Capacity") -> None:
