@@ -14,7 +14,7 @@ import structlog
 from engine.clock import now
 from engine.control import stops
 from engine.control.follower import Follower
-from engine.domain.breaker import Stop, country_key, over_number, template_key
+from engine.domain.breaker import Stop, country_key, over_number, probe_time, template_key
 from engine.domain.errors import STOPS, Scope
 from engine.domain.health import Health, budget_spent
 from engine.domain.outcome import ACCOUNT_WAIT, Accepted, Answer, Refused, hold_reason
@@ -32,9 +32,6 @@ PROBE_SECONDS = 60.0
 
 PROBE_AGAIN = timedelta(minutes=15)
 """After a probe that was refused."""
-
-HEALS_BY_ITSELF = {131064: timedelta(hours=1)}
-"""Codes of stops that the provider lifts without a word, and how long until the first look."""
 
 log = structlog.get_logger()
 
@@ -109,8 +106,7 @@ class Judge:
             return Stop(Scope.ACCOUNT, number.account, code, reason, until=now() + timedelta(seconds=wait))
         if scope not in STOPS:
             return None
-        heals = HEALS_BY_ITSELF.get(code)
-        return Stop(scope, _key(scope, number, work), code, reason, probe_at=now() + heals if heals else None)
+        return Stop(scope, _key(scope, number, work), code, reason, probe_at=probe_time(code, now()))
 
     def _trip(self, stop: Stop, work: Work) -> None:
         """At once for the numbers of this node, then as a row for all."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from engine.domain.breaker import Stop, country_key, over_number, template_key
+from engine.domain.breaker import Stop, country_key, over_number, probe_time, template_key
 from engine.domain.errors import STOPS, Meaning, Scope, meaning
 from engine.domain.outcome import Refused, hold_reason
 from engine.domain.receipts import Fault
@@ -44,7 +44,8 @@ async def from_refusals(db: Executor, refusals: Sequence[Refusal]) -> Reach:
             reach.finished[home.campaign_id] = reason
         key = _key(meant, sender, home) if sender is not None else None
         if key is not None:  # None: the number was removed since
-            reach.stops.append((Stop(meant.scope, key, one.code, reason), one.left))
+            probe_at = probe_time(one.code, one.left)
+            reach.stops.append((Stop(meant.scope, key, one.code, reason, probe_at=probe_at), one.left))
     return reach
 
 

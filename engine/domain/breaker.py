@@ -10,9 +10,12 @@ country      account/alpha-2
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from engine.domain.errors import Scope
+
+HEALS_BY_ITSELF = {131064: timedelta(hours=1)}
+"""Codes of stops that the provider lifts without a word, and how long until the first look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,12 @@ class Heal:
     scope: Scope
     key: str
     reason: str
+
+
+def probe_time(code: int, since: datetime) -> datetime | None:
+    """From when on a stop that heals by itself may be looked at; None for those that a person lifts."""
+    heals = HEALS_BY_ITSELF.get(code)
+    return since + heals if heals is not None else None
 
 
 def language_code(text: str) -> str:

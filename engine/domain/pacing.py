@@ -60,13 +60,13 @@ class SlidingWindow:
             return math.inf
         length, most = window_seconds(rate), per_window(rate)
         self._forget(now - max(length, WINDOW))
-        excess = self._count(now - length) + reserved + 1 - most
+        inside = self._count(now - length)
+        excess = inside + reserved + 1 - most
         if excess <= 0:
             return 0.0
-        inside = [at for at in self._times if at > now - length]
-        if excess > len(inside):  # only sends not stamped yet stand in the way
+        if excess > inside:  # only sends not stamped yet stand in the way
             return 0.001
-        return max(0.0, inside[excess - 1] + length - now) or 1e-4
+        return max(0.0, self._times[excess - 1 - inside] + length - now) or 1e-4
 
     def stamp(self, now: float) -> None:
         """One send leaves now."""

@@ -51,6 +51,7 @@ moved AS (
          in_flight = CASE WHEN v.new IN ('c', 's', 'u') THEN r.in_flight END,
          attempts = r.attempts + CASE WHEN v.newest THEN v.spent ELSE 0 END,
          code = CASE WHEN v.new = v.state THEN r.code WHEN v.new IN ('p', 'f') THEN v.code END,
+         resend = r.resend AND v.new = v.state,  -- news settles what somebody wanted to risk
          moved_at = CASE WHEN v.new = v.state THEN r.moved_at ELSE now() END
     FROM v
    WHERE r.id = v.id AND r.id = ANY(ARRAY(SELECT id FROM v WHERE new <> state OR newest AND spent > 0))),

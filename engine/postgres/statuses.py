@@ -83,7 +83,7 @@ moved AS MATERIALIZED (
     FROM reached r JOIN k USING (id)
    WHERE r.rank > CASE k.state WHEN 't' THEN 1 WHEN 'f' THEN 2 WHEN 'd' THEN 3 WHEN 'r' THEN 4 ELSE 0 END),
 updated AS (
-  UPDATE recipient r SET state = m.new, in_flight = NULL, moved_at = now(),
+  UPDATE recipient r SET state = m.new, in_flight = NULL, moved_at = now(), resend = false,
          next_attempt_at = CASE WHEN m.new = 'p' THEN now() END,
          attempts = r.attempts - CASE WHEN m.refunded THEN 1 ELSE 0 END,
          code = CASE WHEN m.new IN ('f', 'p') THEN m.new_code END
