@@ -100,7 +100,7 @@ KEY_LINE = (
 
 LEAVING = {
     "run": "q: leave the screen, the engine goes on headless (then ctrl+c drains it).\nQ: stop the engine.",
-    "attach": "q: close this viewer, the nodes go on.\nQ: stop the engine on the nodes.",
+    "attach": "q: close this viewer, the nodes go on.\nQ: refused here: a node is stopped where it runs.",
     "demo": "q: end the demo, screen and engine.\nQ: drain, then end.",
 }
 """What q and Q do, by the way the screen was opened; ctrl+c says exactly this."""

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import engine.cli as cli
+from engine.cli import attach
 
 if TYPE_CHECKING:
     from console.app import ConsoleApp
+    from console.attached import AttachedLink
     from console.host import EngineHost
     from engine.config import Config, RunOptions
 
@@ -24,6 +26,7 @@ DRAINING = (signal.SIGTERM, signal.SIGINT)
 def main() -> None:
     """Entry point of the distribution."""
     cli.open_console = open_console
+    attach.open_attached = open_attached
     cli.run_command()
 
 
@@ -70,8 +73,33 @@ def _exports(config: "Config", options: "RunOptions") -> Path:
     return Path() if options.demo else config.data_dir
 
 
+def open_attached(config: "Config", options: "RunOptions") -> int:
+    """The console over the database. Returns the exit code."""
+    from console.app import ConsoleApp, check_terminal
+    from console.attached import AttachedLink
+    from engine.config import ConfigError
+    from engine.observe.log import logging_to
+
+    if (why_not := check_terminal()) is not None:
+        raise ConfigError(why_not.replace("run with --no-ui", "`tidegate campaign list` tells the same"))
+    os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
+    config.data_dir.mkdir(parents=True, exist_ok=True)
+    with (config.data_dir / "attach.log").open("a", encoding="utf-8") as log, logging_to(log):
+        link = AttachedLink(config, read_only=options.read_only)
+        link.start()
+        app = ConsoleApp(link, mode="attach", refresh_hz=options.refresh_hz, mouse=options.mouse)
+        app.export_dir = config.data_dir
+        try:
+            with _signals(link, app) as signalled:
+                app.run()
+        finally:
+            link.close()
+    ended_by = next((n for n in signalled if n in DRAINING), None)
+    return 128 + ended_by if ended_by else 0
+
+
 @contextmanager
-def _signals(host: "EngineHost", app: "ConsoleApp") -> Iterator[list[int]]:
+def _signals(host: "EngineHost | AttachedLink", app: "ConsoleApp") -> Iterator[list[int]]:
     """TERM and INT drain the engine, HUP only ends the screen; a second TERM or INT exits at once."""
     signalled: list[int] = []
 

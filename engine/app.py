@@ -32,6 +32,7 @@ from engine.observe.watchdog import loop_watched
 from engine.pause_file import PauseFiles
 from engine.postgres import desired, webhooks
 from engine.postgres.pool import Pool
+from engine.publisher import publishing
 from engine.report import Outcome, final_report, summaries, until_finished
 from engine.server import App, Application, bind, serve
 
@@ -168,6 +169,7 @@ async def run_engine(
     async with open_engine(config, options, origin) as engine:
         outcome = Outcome()
         engine.stand(summaries(engine))
+        engine.stand(publishing(engine))
         if options.until_finished:
             engine.stand(until_finished(engine, options, outcome))
         started(engine)

@@ -284,6 +284,11 @@ class Engine:
     def _event(self, text: str) -> None:
         self.desk.event("auto", text)
 
+    def acknowledge(self, key: str | None, author: str) -> None:
+        """An alert, or all with None, that somebody took on at a screen elsewhere."""
+        if self._alerts.acknowledge(key, author):
+            self._publish()
+
     async def ready(self) -> str | None:
         """None when this node owns or can own numbers; else why not: for /readyz."""
         if self.why_draining is not None:

@@ -1,31 +1,19 @@
-"""tidegate run, simulate, demo: the commands that stay."""
+"""tidegate run, attach, simulate, demo: the commands that stay."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from engine.cli.attach import Mouse, Refresh, attach
 from engine.cli.session import settings
 from engine.cli.values import seconds
-
-Mouse = Annotated[
-    bool, typer.Option("--mouse", help="The screen takes clicks (the terminal selects no text then).")
-]
-Refresh = Annotated[
-    float | None,
-    typer.Option(
-        "--refresh",
-        metavar="HZ",
-        min=0.1,
-        max=10,
-        help="Paints a second (default: 1, on a large terminal 2).",
-    ),
-]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command("run")(run)
+    app.command("attach")(attach)
     app.command("simulate")(simulate)
     app.command("demo")(demo)
 

@@ -9,6 +9,7 @@ refusal is journalled too. Doing what is done already is no error: `Done.already
 """
 
 from engine.commands.act import Done, Refused
+from engine.commands.alert import AlertCommands
 from engine.commands.campaign import CampaignCommands
 from engine.commands.everything import EverythingCommands
 from engine.commands.hold import HoldCommands
@@ -26,6 +27,7 @@ __all__ = ["Commands", "Done", "Refused"]
 
 class Commands(
     NumberCommands,
+    AlertCommands,
     CampaignCommands,
     EverythingCommands,
     HoldCommands,

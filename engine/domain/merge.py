@@ -1,0 +1,197 @@
+"""One picture out of what many nodes say: each figure from whoever knows it, and nothing from the dead."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from engine.domain.snapshot import (
+    AlertView,
+    ErrorView,
+    EventView,
+    NodeView,
+    NumberView,
+    Percentiles,
+    Snapshot,
+)
+
+DEAD_AFTER = 5.0
+"""Seconds of silence after which nothing that a node said is shown. It publishes twice a second."""
+
+ADVICE = "its numbers move to other nodes when their leases end; look at its host and its log"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What is known of one node. `age_s`: of its snapshot."""
+
+    id: UUID
+    name: str
+    host: str
+    pid: int
+    draining: bool
+    age_s: float
+    snapshot: Snapshot | None
+
+    @property
+    def alive(self) -> bool:
+        """Whether its figures may be shown."""
+        return self.age_s <= DEAD_AFTER
+
+
+def merge(
+    nodes: Sequence[Node],
+    owners: Mapping[str, UUID],
+    events: Sequence[EventView],
+    now: datetime,
+    base: Snapshot,
+) -> Snapshot:
+    """`base` gives what is the viewer's own (author, host, pid, acts); `owners` the lease holder by Meta's number id;
+    `events` the acts of people, from the journal. As old as the oldest figure that is shown."""
+    live = [(n, n.snapshot) for n in nodes if n.alive and n.snapshot is not None]
+    age = max((n.age_s for n, _ in live), default=0.0)
+    dead = tuple(_dead_alert(n, now) for n in nodes if not n.alive)
+    views = tuple(_view(n, owners) for n in nodes)
+    alive = len(live)
+    whole = replace(
+        base,
+        at=now - timedelta(seconds=age),
+        node=live[0][0].name if len(nodes) == 1 and live else f"{alive}/{len(nodes)} nodes",
+        nodes=views,
+        alerts=(*dead, *_alerts(s.alerts for _, s in live)),
+        events=tuple(
+            sorted([*events, *_by_engines(s for _, s in live)], key=lambda e: e.at, reverse=True)[:50]
+        ),
+        database="ok",
+    )
+    if not live:
+        return whole
+    newest = min(live, key=lambda pair: pair[0].age_s)[1]  # the books are the database's: anyone's, once
+    snapshots = [s for _, s in live]
+    return replace(
+        whole,
+        uptime_s=max(s.uptime_s for s in snapshots),
+        draining=all(s.draining for s in snapshots),
+        numbers=tuple(_number(n.id, live, nodes, owners, newest) for n in newest.numbers),
+        campaigns=newest.campaigns,
+        errors=_errors(snapshots),
+        stuck=newest.stuck,
+        unknown=newest.unknown,
+        last_reconcile=newest.last_reconcile,
+        accepted_series=_summed([s.accepted_series for s in snapshots]),
+        tries_series=_summed([s.tries_series for s in snapshots]),
+        rate_series=newest.rate_series,
+        token_wait_series=_highest([s.token_wait_series for s in snapshots]),
+        token_wait_median_series=_highest([s.token_wait_median_series for s in snapshots]),
+        accepted_minutes=_summed([s.accepted_minutes for s in snapshots]),
+        rate_minutes=max((s.rate_minutes for s in snapshots), key=len),
+        token_wait_minutes=_highest([s.token_wait_minutes for s in snapshots]),
+        token_wait_median_minutes=_highest([s.token_wait_median_minutes for s in snapshots]),
+        token_wait=_worst(s.token_wait for s in snapshots),
+        claim_time=_worst(s.claim_time for s in snapshots),
+        commit_time=_worst(s.commit_time for s in snapshots),
+        latency=_worst(s.latency for s in snapshots),
+        sent_to_delivered=_worst(s.sent_to_delivered for s in snapshots),
+        webhook_lag_s=newest.webhook_lag_s,
+        inbox_backlog=newest.inbox_backlog,
+        database=max((s.database for s in snapshots), key=("ok", "slow", "away").index),
+        in_flight=sum(s.in_flight for s in snapshots),
+        loop_lag_s=max(s.loop_lag_s for s in snapshots),
+        memory_mb=sum(s.memory_mb for s in snapshots),
+        holds=newest.holds,
+        oldest_transaction=newest.oldest_transaction,
+        results_backlog=sum(s.results_backlog for s in snapshots),
+        version=min(s.version for s in snapshots),
+    )
+
+
+def _view(node: Node, owners: Mapping[str, UUID]) -> NodeView:
+    mine = tuple(sorted(key for key, owner in owners.items() if owner == node.id))
+    known = node.snapshot if node.alive else None
+    sent = sum(n.sent_per_second for n in known.numbers if n.id in mine) if known else 0.0
+    memory = known.memory_mb if known else 0.0
+    return NodeView(node.name, node.host, node.pid, node.age_s, node.alive, node.draining, mine, sent, memory)
+
+
+def _number(
+    key: str,
+    live: Sequence[tuple[Node, Snapshot]],
+    nodes: Sequence[Node],
+    owners: Mapping[str, UUID],
+    newest: Snapshot,
+) -> NumberView:
+    """As its owner sees it. Without a living owner only what the database knows: no pace, no waits."""
+    owner = owners.get(key)
+    for node, snapshot in live:
+        if node.id == owner:
+            found = next((n for n in snapshot.numbers if n.id == key), None)
+            if found is not None:
+                return replace(found, owner=node.name)
+    known = next(n for n in newest.numbers if n.id == key)
+    name = next((f"{n.name} (dead)" for n in nodes if n.id == owner and not n.alive), None)
+    return replace(
+        known, owner=name, accepted_last_second=0, tries_last_second=0, sent_per_second=0.0, tries_per_second=0.0,
+        token_wait=None, latency=None, bound_by="no node", in_flight=0, last_accepted_s=None, accepted_series=(),
+    )  # fmt: skip
+
+
+def _dead_alert(node: Node, now: datetime) -> AlertView:
+    since = now - timedelta(seconds=node.age_s)
+    return AlertView(
+        f"node dead:{node.id}",
+        "critical",
+        f"node {node.name}",
+        "DEAD, it publishes nothing",
+        ADVICE,
+        since,
+        True,
+        False,
+    )
+
+
+def _alerts(all_: Iterable[tuple[AlertView, ...]]) -> tuple[AlertView, ...]:
+    """One for each key; one that still stands wins over one that is over."""
+    found: dict[str, AlertView] = {}
+    for alert in (a for alerts in all_ for a in alerts):
+        before = found.get(alert.key)
+        if before is None or (alert.active, not alert.acknowledged) > (
+            before.active,
+            not before.acknowledged,
+        ):
+            found[alert.key] = alert
+    return tuple(found.values())
+
+
+def _by_engines(snapshots: Iterable[Snapshot]) -> Iterable[EventView]:
+    """What people did is in the journal, once for all nodes."""
+    return (e for s in snapshots for e in s.events if e.author == "auto")
+
+
+def _errors(snapshots: Sequence[Snapshot]) -> tuple[ErrorView, ...]:
+    found: dict[int, ErrorView] = {}
+    for error in (e for s in snapshots for e in s.errors):
+        before = found.get(error.code)
+        if before is not None:
+            trend = tuple(a + b for a, b in zip(before.trend, error.trend, strict=False))
+            found[error.code] = replace(error, count=before.count + error.count, trend=trend)
+        else:
+            found[error.code] = error
+    return tuple(sorted(found.values(), key=lambda e: -e.count))
+
+
+def _summed(series: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    return tuple(sum(column) for column in _columns(series))
+
+
+def _highest(series: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    return tuple(max(column) for column in _columns(series))
+
+
+def _columns(series: Sequence[Sequence[float]]) -> Iterable[tuple[float, ...]]:
+    """Aligned at the newest value; a node that is younger counts as 0 before its start."""
+    length = max((len(s) for s in series), default=0)
+    return zip(*((0.0,) * (length - len(s)) + tuple(s) for s in series), strict=True)
+
+
+def _worst(values: Iterable[Percentiles | None]) -> Percentiles | None:
+    return max((v for v in values if v is not None), key=lambda p: p.p95, default=None)
