@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from engine.cli import (
+    account,
     audience,
     campaign,
     check,
@@ -40,6 +41,7 @@ app = new_app(root)
 check.register(app)
 schema.register(app)
 app.add_typer(number.group, name="number")
+app.add_typer(account.group, name="account")
 app.add_typer(campaign.group, name="campaign")
 create.register(campaign.group)
 preview.register(campaign.group)

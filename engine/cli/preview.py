@@ -95,6 +95,8 @@ def _show_audience(found: "AudiencePreview", as_json: bool) -> None:
         print(
             f"The account may reach {found.reach_limit:,} people within 24 h, and has reached {found.reached:,}."
         )
+        if (beyond := found.would_send - found.late - (found.reach_limit - found.reached)) > 0:
+            print(f"At least {beyond:,} of them wait until people of the last 24 h do not count any more.")
     if found.never_delivered:
         print(
             f"Of those that would be sent, {found.never_delivered:,} are US numbers, and Meta delivers no marketing "

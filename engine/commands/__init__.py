@@ -8,6 +8,7 @@ sees it within half a second. What is not allowed raises Refused, whose text is 
 refusal is journalled too. Doing what is done already is no error: `Done.already`.
 """
 
+from engine.commands.account import AccountCommands
 from engine.commands.act import Done, Refused
 from engine.commands.alert import AlertCommands
 from engine.commands.campaign import CampaignCommands
@@ -26,6 +27,7 @@ __all__ = ["Commands", "Done", "Refused"]
 
 
 class Commands(
+    AccountCommands,
     NumberCommands,
     AlertCommands,
     CampaignCommands,

@@ -9,7 +9,7 @@ from engine.commands.act import Acts, Refused
 from engine.domain.forecast import late_behind
 from engine.domain.message import Token, masked, template_message
 from engine.domain.quiet import Quiet, is_quiet, open_seconds
-from engine.postgres import audience_imports, campaigns, previews
+from engine.postgres import audience_imports, campaigns, previews, reach
 from engine.postgres.audience_imports import Totals
 from engine.postgres.previews import Lane
 
@@ -100,6 +100,11 @@ class PreviewCommands(Acts):
             lanes = await previews.lanes(db, subject.campaign_id, marketing=marketing)
             totals = await audience_imports.totals(db, subject.campaign_id)
             doubts = await audience_imports.doubts(db, subject.campaign_id)
+            reachable = [
+                account
+                for name_ in await reach.of_campaign(db, subject.campaign_id)
+                for account in await reach.accounts(db, name_)
+            ]
         free = [lane for lane in lanes if _free(lane) and not _over(lane, now)]
         sends = [(lane, lane.waiting - lane.suppressed) for lane in free]
         would_send = sum(rows for _, rows in sends)
@@ -127,6 +132,8 @@ class PreviewCommands(Acts):
             seconds=seconds,
             eta=None if seconds is None else now + timedelta(seconds=min(seconds, 10 * 365 * 86_400.0)),
             deadline=subject.deadline,
+            reach_limit=_sum([account.limit for account in reachable]),
+            reached=_sum([account.reached for account in reachable]) or 0,
         )
 
     async def _subject(self, name: str) -> previews.Subject:
@@ -138,6 +145,12 @@ class PreviewCommands(Acts):
 
 def _over(lane: Lane, now: datetime) -> bool:
     return lane.deadline is not None and lane.deadline <= now
+
+
+def _sum(figures: Sequence[int | None]) -> int | None:
+    """None when one of them is not known: its account has no limit, so that they have none together."""
+    known = [n for n in figures if n is not None]
+    return sum(known) if known and len(known) == len(figures) else None
 
 
 def _held(lanes: Sequence[Lane], now: datetime) -> list[Lane]:

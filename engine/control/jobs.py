@@ -10,8 +10,9 @@ import structlog
 
 from engine.control import opening, reconcile, stops
 from engine.control.follower import Follower
+from engine.control.reaching import LOOK, Reach
 from engine.control.reconcile import Limits
-from engine.postgres import books, breakers, campaigns, expiry, nodes, provider, webhooks
+from engine.postgres import books, breakers, campaigns, expiry, nodes, provider, reach, webhooks
 from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.partitions import ensure_partitions
 from engine.postgres.pool import Pool
@@ -41,6 +42,7 @@ def standing_jobs(db: Pool, limits: Limits, follower: Follower) -> list[Job]:
         Job("start scheduled", 1.0, lambda: opening.start_due(db)),
         Job("follow clocks", 1.0, lambda: opening.follow_clocks(db)),
         Job("judge canaries", 1.0, lambda: opening.judge_canaries(db)),
+        Job("guard reach", LOOK, Reach(db).guard),
         Job("pass waits", 1.0, lambda: _pass_waits(db)),
         Job("reconcile", 15.0, lambda: reconcile.run(db, limits, dry_run=False)),
         Job("expire", 1.0, lambda: expiry.expire(db)),
@@ -48,6 +50,7 @@ def standing_jobs(db: Pool, limits: Limits, follower: Follower) -> list[Job]:
         Job("make partitions", 3600.0, lambda: ensure_partitions(db)),
         Job("trim inbox", 3600.0, lambda: webhooks.trim(db)),
         Job("forget webhooks seen", 3600.0, lambda: provider.forget_old(db)),
+        Job("forget contacts", 3600.0, lambda: reach.forget(db)),
         Job("forget nodes", 3600.0, lambda: nodes.forget_old(db)),
     ]
 

@@ -49,8 +49,13 @@ SELECT d.id, d.lane_id, d.next_attempt_at, m.tries, m.attempts, d.phone, d.param
 
 MARK = """
 WITH ask AS MATERIALIZED (
-  SELECT * FROM unnest($1::bigint[], $2::int[], $3::uuid[], $4::bigint[], $5::int[], $6::text[], $7::text[])
-    AS a(id, number_id, token, epoch, n, phone, template)),
+  SELECT *, dense_rank() OVER (PARTITION BY nullif(phone, ''), CASE phone WHEN '' THEN id END ORDER BY id) AS nth
+    FROM unnest($1::bigint[], $2::int[], $3::uuid[], $4::bigint[], $5::int[], $6::text[], $7::text[])
+      AS a(id, number_id, token, epoch, n, phone, template)),
+lively AS MATERIALIZED (  -- who may have written to these people within seconds; of one campaign alone nobody is asked
+  SELECT campaign_id FROM campaign
+   WHERE state IN ('running', 'paused', 'held') OR state = 'cancelled' AND finished_at IS NULL
+      OR finished_at > clock_timestamp() - interval '6 seconds'),
 stops AS MATERIALIZED (  -- what is being probed lets the one probe through
   SELECT scope, key FROM breaker
    WHERE state = 'held' AND (probe_until IS NULL OR probe_until < clock_timestamp())
@@ -78,7 +83,16 @@ v AS MATERIALIZED (
              WHEN 'template' THEN a.template ELSE n.account || '/' || l.country END) THEN 'held'
       WHEN EXISTS (SELECT FROM suppression s WHERE s.phone = a.phone AND (s.scope = 'all' OR c.category = 'marketing'))
         THEN 'suppressed'
-      ELSE 'ok' END AS verdict
+      WHEN a.nth > 1 OR EXISTS (  -- two messages to one person within 6 s, from an account: the provider refuses that
+        SELECT FROM lively o
+         CROSS JOIN LATERAL (SELECT id FROM recipient_data
+                              WHERE campaign_id = o.campaign_id AND phone = a.phone OFFSET 0) d
+         CROSS JOIN LATERAL (SELECT state, moved_at, number_id FROM recipient WHERE id = d.id OFFSET 0) r
+          JOIN number m ON m.number_id = r.number_id AND m.account = n.account
+         WHERE o.campaign_id <> c.campaign_id
+           AND (r.state = 's' OR r.state IN ('u', 'a', 't', 'd', 'r')
+                                 AND r.moved_at > clock_timestamp() - interval '6 seconds')) THEN 'spaced'
+      ELSE 'ok' END AS verdict, n.account, a.phone
     FROM k JOIN ask a USING (id)
     JOIN lane l ON l.lane_id = k.lane_id JOIN campaign c ON c.campaign_id = l.campaign_id
     JOIN number n ON n.number_id = a.number_id
@@ -87,8 +101,15 @@ marked AS (
   UPDATE recipient SET state = 's', tries = tries + 1, resend = false, moved_at = now()
    WHERE id = ANY(ARRAY(SELECT id FROM v WHERE verdict = 'ok'))),
 returned AS (
-  UPDATE recipient SET state = 'p', next_attempt_at = now(), in_flight = NULL, moved_at = now()
-   WHERE id = ANY(ARRAY(SELECT id FROM v WHERE verdict IN ('paused', 'held')))),
+  UPDATE recipient SET state = 'p', in_flight = NULL, moved_at = now(), next_attempt_at = now() + CASE
+         WHEN id = ANY(ARRAY(SELECT id FROM v WHERE verdict = 'spaced')) THEN interval '6 seconds' ELSE interval '0' END
+   WHERE id = ANY(ARRAY(SELECT id FROM v WHERE verdict IN ('paused', 'held', 'spaced')))),
+reached AS (  -- people count where somebody has said how many an account may reach in a day
+  INSERT INTO contact (account, phone, at)
+  SELECT account, phone, clock_timestamp() FROM v
+   WHERE verdict = 'ok' AND phone <> '' AND EXISTS (SELECT FROM account a WHERE a.account = v.account)
+   ORDER BY 1, 2
+  ON CONFLICT (account, phone) DO UPDATE SET at = excluded.at),
 ended AS (
   UPDATE recipient SET in_flight = NULL, moved_at = now(),
          state = (CASE WHEN id = ANY(ARRAY(SELECT id FROM v WHERE verdict = 'expired')) THEN 'x'
@@ -99,7 +120,7 @@ booked AS (
   INSERT INTO book_delta (lane_id, f, t, n)
   SELECT lane_id, 'c', (CASE verdict WHEN 'ok' THEN 's' WHEN 'expired' THEN 'x' WHEN 'cancelled' THEN 'k'
                                      WHEN 'suppressed' THEN 'z' ELSE 'p' END)::"char", count(*)
-    FROM v WHERE verdict IN ('ok', 'paused', 'held', 'expired', 'suppressed', 'cancelled') GROUP BY 1, 3),
+    FROM v WHERE verdict IN ('ok', 'paused', 'held', 'spaced', 'expired', 'suppressed', 'cancelled') GROUP BY 1, 3),
 tallied AS (
   INSERT INTO tally_delta (lane_id, what, n)
   SELECT lane_id, 'T', count(*) FROM v WHERE verdict = 'ok' GROUP BY 1
@@ -239,8 +260,9 @@ async def claim(
 
 
 async def mark(db: Executor, asks: Sequence[Ask]) -> dict[tuple[int, int], str]:
-    """A verdict by (row, epoch) for each row that is still there: ok, again (marked before), paused, held, expired,
-    suppressed, cancelled, gone (no longer ours), lost (the lease is gone). Only ok and again may leave.
+    """A verdict by (row, epoch) for each row that is still there: ok, again (marked before), paused, held, spaced (the
+    person has just got another message), expired, suppressed, cancelled, gone (no longer ours), lost (the lease is
+    gone). Only ok and again may leave.
 
     By epoch too: a row may be asked for under a lease that was lost and under the one that followed it.
     """
