@@ -57,6 +57,9 @@ PUBLISH = 0.5
 
 THROUGHPUT = (Scope.NUMBER_THROUGHPUT, Scope.ACCOUNT_THROUGHPUT)
 
+END = 5.0
+"""Seconds that the end of a standing task may take; what is still at it then ends with the process."""
+
 log = structlog.get_logger()
 
 
@@ -186,6 +189,7 @@ class Engine:
             done, _ = await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
             self._note_fault(done - {asked})
         finally:
+            self.drain("a standing task died")
             await _end([*standing, asked])
             await self._drain()
             await _end(inner)
@@ -217,11 +221,10 @@ class Engine:
 
     async def _drain(self) -> None:
         """Withdraw, give back, wait for the open requests, write, release: in that order."""
-        self.why_draining = self.why_draining or "a standing task died"
         log.info("draining", reason=self.why_draining)
         pipelines = self.ownership.pipelines()
         ends_at = asyncio.get_running_loop().time() + self.config.grace
-        await halt(list(self.ownership.owned.values()))
+        late = await halt(list(self.ownership.owned.values()))
         try:
             async with asyncio.timeout_at(ends_at):
                 await asyncio.gather(*(pipeline.drained() for pipeline in pipelines))
@@ -237,6 +240,8 @@ class Engine:
             log.error(
                 "not everything could be written", results=self.writer.backlog, error=type(error).__name__
             )
+            self.db.terminate()  # whoever still waits for it would hold up the end, for minutes where it hangs
+        await _end(list(late))
         self._publish()
 
     def _note_fault(self, done: set[Any]) -> None:
@@ -343,6 +348,10 @@ class Engine:
 
 
 async def _end(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Cancel, and wait for their ends, but not for a database that hangs."""
     for task in tasks:
         task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    if tasks:
+        ended, _ = await asyncio.wait(tasks, timeout=END)
+        for task in ended:
+            task.cancelled() or task.exception()

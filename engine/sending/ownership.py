@@ -37,6 +37,9 @@ KEEP_FOR = 30.0
 AFTER_CRASH = WINDOW + 0.05
 """Seconds from taking over a dead owner's number to the first send: its last second has passed by then."""
 
+HALT = 5.0
+"""Seconds that giving claimed rows back may take."""
+
 log = structlog.get_logger()
 
 
@@ -75,6 +78,7 @@ class Ownership:
         self._renewed_at = float("-inf")
         self._rescues: set[asyncio.Task[None]] = set()
         self._leaving: list[Pipeline] = []
+        self._late: set[asyncio.Task[None]] = set()
         self._free_since: dict[int, float] = {}
         self._keep_until = 0.0
         self.draining = False
@@ -236,15 +240,34 @@ class Ownership:
 
     async def _give_up(self, number_id: int) -> None:
         owned = self.owned.pop(number_id)
-        await halt([owned])
+        self._late |= await halt([owned])
+        self._late = {task for task in self._late if not task.done()}
         self._leaving.append(owned.pipeline)
         self._shared.writer.keep(owned.pipeline.cut_stamps())
 
 
-async def halt(owned: list[Owned]) -> None:
-    """Stop the loops of these numbers and take back what has not left; open requests go on by themselves."""
+async def halt(owned: list[Owned]) -> set[asyncio.Task[None]]:
+    """Stop the loops of these numbers and take back what has not left; open requests go on by themselves.
+
+    Nothing leaves from the first line on. Returns what is still waiting for a database that hangs: it needs nobody,
+    for the next owner finds the rows.
+    """
     for one in owned:
         one.pipeline.stopping()
         one.task.cancel()
-    await asyncio.gather(*(one.task for one in owned), return_exceptions=True)
-    await asyncio.gather(*(one.pipeline.stop() for one in owned))
+    ending = {asyncio.create_task(_halt_one(one)) for one in owned}
+    if not ending:
+        return ending
+    ended, late = await asyncio.wait(ending, timeout=HALT)
+    for task in ended:
+        task.result()
+    if late:
+        log.warning(
+            "claimed rows are left to the next owner: the database does not answer", numbers=len(late)
+        )
+    return late
+
+
+async def _halt_one(one: Owned) -> None:
+    await asyncio.gather(one.task, return_exceptions=True)
+    await one.pipeline.stop()

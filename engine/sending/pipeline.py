@@ -148,13 +148,13 @@ class Pipeline(Stops):
 
     async def stop(self) -> None:
         """After `run` was cancelled: take back what has not left. The rest is in flight and in the writer."""
-        self._stopping = True
-        self._withdraw("the node drains")
+        self.stopping()
         await self._sweeper.empty()
 
     def stopping(self) -> None:
         """From now on nothing leaves; `stop` follows."""
         self._stopping = True
+        self._withdraw("the node drains")
 
     @property
     def busy(self) -> bool:

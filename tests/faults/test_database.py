@@ -30,6 +30,7 @@ class Server:
     def __init__(self, directory: Path, held: ExitStack) -> None:
         self._directory, self._held = directory, held
         self.url = ""
+        self._frozen: list[int] = []
 
     async def start(self) -> None:
         """What is committed is on disk as far as a killed server is concerned."""
@@ -39,6 +40,18 @@ class Server:
     def kill(self) -> None:
         os.kill(postmaster_of(self._directory), signal.SIGKILL)
 
+    def freeze(self) -> None:
+        """Connections stay, answers do not come."""
+        postmaster = postmaster_of(self._directory)
+        self._frozen = [postmaster, *_children(postmaster)]
+        for pid in self._frozen:
+            os.kill(pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        for pid in self._frozen:
+            os.kill(pid, signal.SIGCONT)
+        self._frozen = []
+
 
 @asynccontextmanager
 async def own_server() -> AsyncIterator[Server]:
@@ -46,7 +59,10 @@ async def own_server() -> AsyncIterator[Server]:
         made = Server(directory / "pg", held)
         await made.start()
         await migrate(made.url)
-        yield made
+        try:
+            yield made
+        finally:
+            made.thaw()
         await asyncio.to_thread(held.close)
 
 
@@ -124,6 +140,37 @@ async def test_a_drain_without_a_database_ends_and_the_next_engine_finds_everyth
         await w.prove(exact_tries=False)
 
 
+async def test_a_database_that_hangs_is_waited_out() -> None:
+    async with own_server() as database, world(database.url, scenario(), {NUMBER: RATE}) as w:
+        await w.campaign(people=PEOPLE)
+        engine = await w.engine("--until-finished", "--linger", "1s", lease="10s")
+        await w.until_requests(50)
+        database.freeze()
+        seen = len(engine.events("summary"))
+        await _until_true(w, lambda: len(engine.events("summary")) > seen + 1, "some seconds passed")
+        before = (await w.sim.totals())["requests"]
+        await _until_true(w, lambda: len(engine.events("summary")) > seen + 2, "some more seconds passed")
+        assert (await w.sim.totals())["requests"] == before < PEOPLE
+        database.thaw()
+        await _until_all_told(w)
+        await w.prove(exact_tries=False)
+
+
+async def test_a_drain_ends_while_the_database_hangs() -> None:
+    async with own_server() as database, world(database.url, scenario(), {NUMBER: RATE}) as w:
+        await w.campaign(people=PEOPLE)
+        engine = await w.engine("--grace", "2s", lease="5s")
+        await w.until_requests(50)
+        database.freeze()
+        engine.signal(signal.SIGTERM)
+        ended = await engine.ended(120)
+        assert ended.code == 143
+        database.thaw()
+        await w.engine(lease="5s")
+        await _until_all_told(w)
+        await w.prove(exact_tries=False)
+
+
 async def _until_logged(w: World, engine: Process, event: str, times: int) -> None:
     await _until_true(w, lambda: len(engine.events(event)) >= times, f"{event!r} logged {times} times")
 
@@ -154,3 +201,15 @@ async def _set_read_only(w: World, value: str) -> None:
         await connection.execute(f"ALTER SYSTEM SET default_transaction_read_only = {value}")
         await connection.execute("SELECT pg_reload_conf()")
         await connection.execute("RESET default_transaction_read_only")
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = place.read_text().rpartition(")")[2].split()[1]
+        except OSError:  # ended meanwhile
+            continue
+        if int(parent) == pid:
+            found.append(int(place.parent.name))
+    return found
