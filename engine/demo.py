@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import timedelta
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from pydantic import SecretStr
 
 from engine.app import run_headless
 from engine.author import author
+from engine.clock import now
 from engine.commands import Commands
 from engine.config import Address, Config, RunOptions
 from engine.database import EMBEDDED, open_database
@@ -44,19 +46,35 @@ NUMBERS = (
 """Meta's id, the number as people know it, and the provider's limit in messages/s; the rates keep 20 % headroom."""
 
 
-def run_demo(no_ui: bool, open_console: OpenConsole | None) -> int:
-    """The exit code. Without a terminal, with `no_ui` or without a screen it runs to the end by itself."""
+def options_for(
+    no_ui: bool, open_console: OpenConsole | None, *, mouse: bool = False, refresh_hz: float | None = None
+) -> RunOptions:
+    """Without a terminal, with `no_ui` or without a screen a demo runs to the end by itself."""
     headless = no_ui or open_console is None or not (sys.stdout.isatty() and sys.stdin.isatty())
-    options = RunOptions(no_ui=headless, until_finished=headless, linger=LINGER, demo=True)
+    return RunOptions(
+        no_ui=headless,
+        until_finished=headless,
+        linger=LINGER,
+        demo=True,
+        mouse=mouse,
+        refresh_hz=refresh_hz,
+    )
+
+
+def run_demo(options: RunOptions, open_console: OpenConsole | None) -> int:
+    """The exit code."""
     with world() as config:
-        if headless or open_console is None:
+        if options.no_ui or open_console is None:
             return run_headless(config, options)
         return open_console(config, options)
 
 
 @contextmanager
-def world(scenario: Path | None = None) -> Iterator[Config]:
-    """A prepared world: everything is there and started but the engine. `scenario`: another day of the simulator's."""
+def world(scenario: Path | None = None, *, deadline_s: float | None = None) -> Iterator[Config]:
+    """A prepared world: everything is there and started but the engine.
+
+    `scenario`: another day of the simulator's. `deadline_s`: the campaign's, from now.
+    """
     with _directory() as directory, ExitStack() as up:
         up.enter_context(server(directory / EMBEDDED))
         secret, token, port = secrets.token_hex(16), secrets.token_hex(16), _free_port()
@@ -70,11 +88,11 @@ def world(scenario: Path | None = None) -> Iterator[Config]:
             app_secret=(SecretStr(secret),),
             node="demo",
         )
-        asyncio.run(_prepare(config, _keep_token(directory, token)))
+        asyncio.run(_prepare(config, _keep_token(directory, token), deadline_s))
         yield config
 
 
-async def _prepare(config: Config, token: str) -> None:
+async def _prepare(config: Config, token: str, deadline_s: float | None) -> None:
     """Three numbers, one campaign, its audience, started."""
     async with open_database(config) as db:
         commands = Commands(db, author=author(), origin="demo")
@@ -89,6 +107,7 @@ async def _prepare(config: Config, token: str) -> None:
                 "reminder_v2",
                 "pt_BR",
                 body=("name", "date"),
+                deadline=now() + timedelta(seconds=deadline_s) if deadline_s is not None else None,
             )
         )
         with as_file(files("engine.intake") / "demo_audience.csv") as audience:

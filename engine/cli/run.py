@@ -108,14 +108,29 @@ def simulate(
     raise typer.Exit(simulator.run(port=port, scenario=scenario, exit_with_stdin=False))
 
 
-def demo(no_ui: Annotated[bool, typer.Option("--no-ui", help="No screen: log lines.")] = False) -> None:
+def demo(
+    no_ui: Annotated[bool, typer.Option("--no-ui", help="No screen: log lines.")] = False,
+    drill: Annotated[
+        str | None, typer.Option("--drill", metavar="NAME", help="A scripted bad day, for training.")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="The drills, and what each teaches.")] = False,
+    mouse: Mouse = False,
+    refresh: Refresh = None,
+) -> None:
     """Embedded Postgres, the simulator and a campaign, in a directory of its own; uses none of your settings.
 
     \b
     Example:
       tidegate demo
+      tidegate demo --drill throttle
     """
-    from engine import cli
-    from engine.demo import run_demo
+    from engine import cli, drills
+    from engine.demo import options_for, run_demo
 
-    raise typer.Exit(run_demo(no_ui, cli.open_console))
+    if list_:
+        print(drills.listing())
+        return
+    options = options_for(no_ui, cli.open_console, mouse=mouse, refresh_hz=refresh)
+    if drill is not None:
+        raise typer.Exit(drills.run_drill(drill, options, cli.open_console))
+    raise typer.Exit(run_demo(options, cli.open_console))

@@ -1,0 +1,180 @@
+"""Scripted bad days for training, on the demo's own world: `tidegate demo --drill NAME`.
+
+Most are a scenario of the simulator alone; two need a trouble of their own, which runs beside the engine.
+"""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from engine.config import Config, ConfigError, RunOptions
+from engine.database import open_url
+from engine.demo import NUMBERS, OpenConsole, world
+from engine.domain.thresholds import DEFAULTS
+from engine.postgres import obstruction
+from engine.postgres.faults import DATABASE_FAULTS
+
+TROUBLE_AFTER = 8.0
+"""Seconds of a good day first, so that the change is seen."""
+
+PATIENCE = 60.0
+"""Without a screen: seconds for which a campaign may be held before the drill ends, with exit code 4."""
+
+QUICK = replace(
+    DEFAULTS,
+    throttled_for_s=10.0,
+    silence_s=20.0,
+    unknown_growth=5.0,
+    deadline_for_s=5.0,
+    database_slow_for_s=5.0,
+    transaction_s=20.0,
+)
+"""Alerts come within seconds: nobody trains by waiting for two minutes."""
+
+Trouble = Callable[[Config], AbstractContextManager[object]]
+
+_FIRST, _SECOND, _THIRD = (number for number, _, _ in NUMBERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Drill:
+    """One bad day. `day`: what it changes in the simulator's scenario. `deadline_s`: the campaign's, from its start."""
+
+    teaches: str
+    day: Mapping[str, object] = field(default_factory=dict)
+    trouble: Trouble = nullcontext
+    deadline_s: float | None = None
+    request_deadline: float = 20.0
+
+
+@contextmanager
+def _second_node(config: Config) -> Iterator[None]:
+    """Another node takes its share of the numbers, and is killed without a word."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TIDEGATE_")}
+    environment |= {"TIDEGATE_DATA_DIR": str(config.data_dir), "TIDEGATE_API_URL": config.api_url}
+    environment |= {"TIDEGATE_METRICS_LISTEN": "off"}
+    start = "from engine.cli import run_command; run_command()"
+    command = [sys.executable, "-c", start, "run", "--no-ui", "--no-webhook", "--node", "second"]
+    process = subprocess.Popen(
+        command, env=environment, cwd=config.data_dir, start_new_session=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    killer = threading.Timer(2 * TROUBLE_AFTER, process.kill)
+    killer.daemon = True
+    killer.start()
+    try:
+        yield
+    finally:
+        killer.cancel()
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def _slow_database(config: Config) -> Iterator[None]:
+    """Somebody's maintenance locks the rows for seconds, again and again."""
+    over = threading.Event()
+    thread = threading.Thread(target=lambda: asyncio.run(_obstruct(config, over)), name="trouble")
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+async def _obstruct(config: Config, over: threading.Event) -> None:
+    if await asyncio.to_thread(over.wait, TROUBLE_AFTER):
+        return
+    async with open_url(config) as url:
+        while not over.is_set():
+            with suppress(*DATABASE_FAULTS):
+                await obstruction.lock_rows(url, seconds=2.5)
+            await asyncio.to_thread(over.wait, 1.0)
+
+
+DRILLS: Mapping[str, Drill] = {
+    "throttle": Drill(
+        "One number gets less than its limit says. See its CEIL fall, what it is really granted, and that the others "
+        "go on; lower its rate to that with - or =.",
+        {"numbers": {_FIRST: {"limit": 25}, _SECOND: {"limit": 80}, _THIRD: {"limit": 20}}},
+    ),
+    "expired-token": Drill(
+        "The access token expires. Every number of it is held at once and nobody is lost; mend the token, then lift "
+        "the hold on the page h.",
+        {"rules": [{"do": "error", "code": 190, "http_status": 401, "match": {"from_s": TROUBLE_AFTER}}]},
+    ),
+    "template-paused": Drill(
+        "Meta pauses the template. The campaign is held, not the numbers; its rows stay pending. Find the reason on "
+        "the pages h and c.",
+        {"rules": [{"do": "error", "code": 132015, "match": {"from_s": TROUBLE_AFTER}}]},
+    ),
+    "webhook-silence": Drill(
+        "Messages are accepted, but no status comes back. Learn to tell a dead webhook from dead sending, and why "
+        "nothing may be reconciled by policy meanwhile.",
+        {"statuses": {"enabled": False}},
+    ),
+    "dead-node": Drill(
+        "A second node dies after a quarter of a minute. Watch its numbers on the page N (or `tidegate attach`): "
+        "they come back when its lease has ended, and what it had in flight becomes unknown, not twice sent.",
+        trouble=_second_node,
+    ),
+    "stuck-rows": Drill(
+        "Some requests get no answer. Rows become unknown instead of being sent twice; see them in panel 3, and what R "
+        "would do about them before it does it.",
+        {"rules": [{"do": "never_answer", "match": {"from_s": TROUBLE_AFTER, "every": 12}}]},
+        request_deadline=5.0,
+    ),
+    "slow-database": Drill(
+        "Somebody's maintenance locks our rows. The word under BOUND BY is database, and the commit time says how bad "
+        "it is; the oldest transaction names its pid.",
+        trouble=_slow_database,
+    ),
+    "deadline-at-risk": Drill(
+        "The campaign has too little time for its people. Compare ETA and deadline on the page c; raise what may be "
+        "raised with +, or call whoever promised the time.",
+        {"numbers": {_FIRST: {"limit": 30}, _SECOND: {"limit": 30}, _THIRD: {"limit": 20}}},
+        deadline_s=50.0,
+    ),
+}
+
+
+def listing() -> str:
+    """Each drill with what it teaches."""
+    wide = max(len(name) for name in DRILLS)
+    return "\n".join(f"{name:<{wide}}  {drill.teaches}" for name, drill in DRILLS.items())
+
+
+def scenario_of(drill: Drill, good_day: Mapping[str, object]) -> dict[str, object]:
+    """The demo's pleasant day with what the drill changes."""
+    return {**good_day, **drill.day}
+
+
+def run_drill(name: str, options: RunOptions, open_console: OpenConsole | None) -> int:
+    """The exit code. Raises ConfigError for a name that is none."""
+    from importlib.resources import files
+
+    from engine.app import run_headless
+
+    drill = DRILLS.get(name)
+    if drill is None:
+        raise ConfigError(f"There is no drill {name!r}: `tidegate demo --list` shows them.")
+    print(f"drill {name}: {drill.teaches}", file=sys.stderr)
+    good_day = json.loads((files("engine.simulator") / "demo.json").read_text("utf-8"))
+    with ExitStack() as up:
+        place = Path(up.enter_context(tempfile.TemporaryDirectory()))
+        (place / "day.json").write_text(json.dumps(scenario_of(drill, good_day)), "utf-8")
+        config = up.enter_context(world(place / "day.json", deadline_s=drill.deadline_s))
+        config = config.model_copy(update={"alerts": QUICK, "request_deadline": drill.request_deadline})
+        up.enter_context(drill.trouble(config))
+        if options.no_ui or open_console is None:
+            return run_headless(config, replace(options, no_ui=True, patience=PATIENCE))
+        return open_console(config, options)
