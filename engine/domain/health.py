@@ -45,8 +45,10 @@ class Health:
 
     def refused(self, now: float, code: int, meaning: Meaning) -> str | None:
         """A definite refusal; the reason to hold the campaign, or None."""
-        if meaning.scope in THROTTLES or meaning.scope in STOPS:
-            return None  # the first only slow a run, the second trip a breaker of their own
+        if meaning.scope in THROTTLES or meaning.scope in STOPS or meaning.scope is Scope.PAIR:
+            # The first only slow a run, the second trip a breaker of their own; a pair is one person's, who waits
+            # while all others go on: attempts and the try budget bound it.
+            return None
         self.recent.append((meaning.scope, code))
         self.refused_in_a_row += 1
         self.refused_since = now if self.refused_since is None else self.refused_since

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import json
 import random
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -79,7 +80,7 @@ class Backlog(Stage):
                 taken.append(self.table[heapq.heappop(waiting)[1]])
         for row in taken:
             row.state = State.CLAIMED
-        return [Claimed(r.id, r.lane, r.tries, r.attempts, "+5511988880001", {}) for r in taken], []
+        return [Claimed(r.id, r.lane, r.tries, r.attempts, f"+55119{r.id:08d}", {}) for r in taken], []
 
     async def mark(self, db: object, asks: Sequence[Ask]) -> dict[tuple[int, int], str]:
         for ask in asks:
@@ -229,6 +230,31 @@ def test_a_grant_that_falls_and_returns_is_used_and_costs_no_row_anything(
             assert stage.requests(start() - 1.0, start()).count("accepted") >= 76, "full rate within a minute"
         assert {row.state for row in rows if row.tries} <= {State.SENT, State.PENDING}
         assert all(row.attempts == (row.state is State.SENT) for row in rows), "a throttle spent an attempt"
+
+    virtual_loop.run(scenario())
+
+
+def test_a_storm_of_pair_limits_leaves_the_other_people_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: Counter[int] = Counter()
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        person = int(json.loads(request.content)["to"][-8:])
+        asked[person] += 1
+        return refused(131056)(request) if person <= 60 and asked[person] <= 2 else accepted(request)
+
+    async def scenario() -> None:
+        stage = Backlog(answer=answer)
+        rows = stage.add(OLD, 560, start())
+        async with at_work(stage, 80, monkeypatch) as pipeline:
+            await seconds(9)
+            others = Counter(row.state for row in rows[60:])
+            assert others == {State.SENT: 500}, "people who got too much slowed everybody down"
+            assert pipeline.rate == 80
+            await seconds(30)
+            assert stage.states() == {State.SENT: 560}
+            assert {row.attempts for row in rows[:60]} == {3}
+            waits = [row.story[2][0] - row.story[1][0] for row in rows[:60]]
+            assert min(waits) >= 4.0, "the second wait for one person is 4 s at least"
 
     virtual_loop.run(scenario())
 

@@ -1,0 +1,50 @@
+"""A grant that falls, vanishes and returns, for real: rows only wait, and nothing is spent or lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.domain.recipient import State
+from tests.support.world import NUMBER, WINDOW_MS, scenario, world
+
+PEOPLE = 180
+RATE = 40
+
+
+async def test_a_grant_that_falls_vanishes_and_returns_costs_no_row_anything(database_url: str) -> None:
+    async with world(database_url, scenario(), {NUMBER: RATE}) as w:
+        await w.campaign(people=PEOPLE)
+        engine = await w.engine("--until-finished", "--linger", "1s", lease="10s")
+        await w.until_requests(40)
+        await w.sim.replace(scenario(numbers=_granted(0)))
+
+        async def refused_often() -> bool:
+            return bool(await w.db.fetchval("SELECT count(*) >= 8 FROM try WHERE outcome = 'refused'"))
+
+        await w.until(refused_often, "eight refusals")
+        counts = await w.counts()
+        assert counts[State.FAILED] == 0
+        assert (await w.campaign_state())[0] == "running", "throughput refusals only slow a run"
+        assert await w.db.fetchval("SELECT ceiling < $1 FROM number", RATE), (
+            "what was found is kept for the next owner"
+        )
+
+        await w.sim.replace(scenario(numbers=_granted(12)))
+        await w.until_requests((await w.sim.totals())["requests"] + 30)
+        await w.sim.replace(scenario(numbers=_granted(RATE)))
+        ended = await engine.ended()
+        assert ended.code == 0, ended.err
+        assert await w.counts() == {State.READ: PEOPLE}
+        ledger = await w.prove()
+        throttled = sum(entry["code"] == 130429 for entry in ledger)
+        assert len(ledger) == PEOPLE + throttled
+        assert throttled < PEOPLE / 4, "it went on asking at the old rate"
+        assert await w.db.fetchval("SELECT sum(attempts) FROM recipient") == PEOPLE
+        assert await w.db.fetchval("SELECT sum(tries) FROM recipient") == len(ledger)
+        shown = (await w.tidegate("campaign", "show", "reminder", "--json")).json
+        assert [(r["code"], r["count"]) for r in shown["refusals"]] == [(130429, throttled)]
+        assert shown["errors"] == []
+
+
+def _granted(limit: int) -> dict[str, Any]:
+    return {NUMBER: {"limit": limit, "window_ms": WINDOW_MS}}
