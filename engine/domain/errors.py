@@ -161,12 +161,12 @@ MEANINGS: Mapping[int, Meaning] = {
     10: _PERMISSION,
     131005: _PERMISSION,
     # template
+    # The count is the same for every row; a format (132012, 132018 below) may be one row's, and a run of them holds.
     132000: Meaning(Scope.TEMPLATE, "The template wants another number of parameters", "Check --body."),
     132001: Meaning(
         Scope.TEMPLATE, "No such approved template in this language", "Check template and language."
     ),
     132007: Meaning(Scope.TEMPLATE, "The content breaks a policy", "Change the template."),
-    132012: Meaning(Scope.TEMPLATE, "A parameter has the wrong format", "Check --body against the template."),
     132015: Meaning(Scope.TEMPLATE, "The template is paused for low quality", "Wait until Meta unpauses it."),
     132016: Meaning(Scope.TEMPLATE, "The template is disabled for good", "Use another template."),
     132068: Meaning(Scope.TEMPLATE, "The template's flow is blocked", "Mend the flow."),
@@ -197,6 +197,11 @@ MEANINGS: Mapping[int, Meaning] = {
     130403: Meaning(Scope.RECIPIENT, "This business has blocked the person", "Unblock first."),
     131021: Meaning(Scope.RECIPIENT, "Sender and recipient are the same number", "Remove the row."),
     132005: Meaning(Scope.RECIPIENT, "The filled-in text is too long", "Shorten the row's parameters."),
+    132012: Meaning(
+        Scope.RECIPIENT,
+        "A parameter has the wrong format",
+        "Look at the row's values, and at --body against the template.",
+    ),
     132018: Meaning(
         Scope.RECIPIENT, "The template's parameters are not accepted", "Look at the row's values."
     ),

@@ -77,6 +77,18 @@ async def test_an_unknown_code_row_after_row_holds_the_run(pool: Pool, sale: Cam
     )
 
 
+async def test_a_value_of_one_row_fails_it_alone_and_row_after_row_holds_the_run(
+    pool: Pool, sale: Campaign
+) -> None:
+    applier = Applier(pool)
+    await tell(pool, sale, applier, good=9, bad=1, code=132012)
+    assert (await standing(pool))[0] == "running"
+    await tell(pool, sale, applier, good=0, bad=21, code=132012)
+    state, reason, _ = await standing(pool)
+    assert state == "held"
+    assert str(reason).startswith("132012 A parameter has the wrong format: ")
+
+
 async def test_what_left_before_a_person_let_it_go_on_does_not_hold_it_again(
     pool: Pool, sale: Campaign
 ) -> None:
