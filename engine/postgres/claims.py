@@ -87,11 +87,14 @@ v AS MATERIALIZED (
         SELECT FROM lively o
          CROSS JOIN LATERAL (SELECT id FROM recipient_data
                               WHERE campaign_id = o.campaign_id AND phone = a.phone OFFSET 0) d
-         CROSS JOIN LATERAL (SELECT state, moved_at, number_id FROM recipient WHERE id = d.id OFFSET 0) r
+         CROSS JOIN LATERAL (SELECT id, state, moved_at, number_id FROM recipient WHERE id = d.id OFFSET 0) r
           JOIN number m ON m.number_id = r.number_id AND m.account = n.account
          WHERE o.campaign_id <> c.campaign_id
-           AND (r.state = 's' OR r.state IN ('u', 'a', 't', 'd', 'r')
-                                 AND r.moved_at > clock_timestamp() - interval '6 seconds')) THEN 'spaced'
+           AND CASE WHEN r.state = 's' THEN true
+                    WHEN r.state NOT IN ('u', 'a', 't', 'd', 'r')
+                      OR r.moved_at < clock_timestamp() - interval '6 seconds' THEN false
+                    ELSE EXISTS (SELECT FROM try WHERE recipient_id = r.id  -- it moved, perhaps by a late status
+                                    AND sent_at > clock_timestamp() - interval '6 seconds') END) THEN 'spaced'
       ELSE 'ok' END AS verdict, n.account, a.phone
     FROM k JOIN ask a USING (id)
     JOIN lane l ON l.lane_id = k.lane_id JOIN campaign c ON c.campaign_id = l.campaign_id
@@ -102,7 +105,7 @@ marked AS (
    WHERE id = ANY(ARRAY(SELECT id FROM v WHERE verdict = 'ok'))),
 returned AS (
   UPDATE recipient SET state = 'p', in_flight = NULL, moved_at = now(), next_attempt_at = now() + CASE
-         WHEN id = ANY(ARRAY(SELECT id FROM v WHERE verdict = 'spaced')) THEN interval '6 seconds' ELSE interval '0' END
+         WHEN id = ANY(ARRAY(SELECT id FROM v WHERE verdict = 'spaced')) THEN interval '6.5 seconds' ELSE interval '0' END
    WHERE id = ANY(ARRAY(SELECT id FROM v WHERE verdict IN ('paused', 'held', 'spaced')))),
 reached AS (  -- people count where somebody has said how many an account may reach in a day
   INSERT INTO contact (account, phone, at)
