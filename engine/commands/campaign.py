@@ -11,8 +11,8 @@ from engine.commands.draft import POLICIES, check, checked_content
 from engine.domain.duration import format_duration
 from engine.domain.errors import describe
 from engine.domain.forecast import Demand, late_rows
-from engine.domain.recipient import State
-from engine.postgres import asides, audience_imports, books, campaigns, canaries, previews, schedules
+from engine.domain.recipient import OPEN, State
+from engine.postgres import asides, audience_imports, books, budgets, campaigns, canaries, previews, schedules
 from engine.postgres import rows as row_lists
 from engine.postgres.campaigns import CampaignReport, CampaignRow, Draft, Standing
 from engine.postgres.pool import Connection, Executor
@@ -88,9 +88,25 @@ class CampaignCommands(Acts):
         if planned.held_by == schedules.OVERDUE:
             raise Refused(f"Campaign {name} has not started yet ({standing.reason}).")
         never = planned.started_at is None and planned.start_at is not None
-        return await self._move(
-            "resume campaign", name, ("paused", "held"), "scheduled" if never else "running"
+        raised: list[str] = []
+
+        async def renew_budget(db: Connection, standing: Standing) -> None:
+            left = await campaigns.tries_left(db, name)
+            if left is not None and left <= 0 and standing.state in ("paused", "held"):
+                counts = (await books.balances(db, standing.campaign_id)).get(standing.campaign_id, {})
+                budget = await budgets.renew(
+                    db, standing.campaign_id, left, sum(counts.get(state, 0) for state in OPEN)
+                )
+                raised.append(f"The try budget was spent: it is {budget:,} now, three for each open row.")
+
+        done = await self._move(
+            "resume campaign",
+            name,
+            ("paused", "held"),
+            "scheduled" if never else "running",
+            gate=renew_budget,
         )
+        return replace(done, warnings=(*done.warnings, *raised))
 
     async def cancel_campaign(self, name: str, reason: str | None = None) -> Done:
         """Pending and claimed rows become cancelled; what has left stays open until settled, and is not sent again."""

@@ -100,5 +100,5 @@ def budget_spent(tries: int, planned: int, budget: int | None) -> str | None:
     """The reason to hold a campaign whose tries are used up (default: three for each row), or None."""
     most = budget if budget is not None else 3 * planned
     if planned and tries >= most:
-        return f"the try budget of {most:,} is spent. Look at what was refused, then raise it or resume."
+        return f"the try budget of {most:,} is spent. Look at what was refused; resuming raises it."
     return None

@@ -48,3 +48,32 @@ async def test_a_grant_that_falls_vanishes_and_returns_costs_no_row_anything(dat
 
 def _granted(limit: int) -> dict[str, Any]:
     return {NUMBER: {"limit": limit, "window_ms": WINDOW_MS}}
+
+
+async def test_a_spent_try_budget_holds_the_run_until_a_person_raises_it_by_resuming(
+    database_url: str,
+) -> None:
+    # Every second person is refused again and again: never many in a row, but each a request.
+    sick = [{"do": "error", "code": 131016, "match": {"to_ends_with": str(n)}} for n in (1, 3, 5, 7, 9)]
+    async with world(database_url, scenario(*sick), {NUMBER: RATE}) as w:
+        await w.campaign(people=40, try_budget=50)
+        await w.engine(lease="10s")
+        await w.until_campaign("held")
+        _, reason = await w.campaign_state()
+        assert reason == "the try budget of 50 is spent. Look at what was refused; resuming raises it."
+        await w.until_counts(read=20, pending=20)
+        tries = (await w.sim.totals())["requests"]
+        assert 50 <= tries < 50 + RATE, "it went on long after its budget was spent"
+        shown = (await w.tidegate("campaign", "show", "reminder", "--json")).json
+        [refusal] = shown["refusals"]
+        assert (refusal["code"], refusal["count"], shown["tries"]) == (131016, tries - 20, tries)
+        assert refusal["example"] is not None
+        assert refusal["advice"]
+
+        await w.sim.replace(scenario(numbers=_granted(RATE)))
+        resumed = await w.tidegate("campaign", "resume", "reminder")
+        assert resumed.code == 0, resumed.err
+        assert f"{tries + 60:,} now" in resumed.out + resumed.err
+        await w.until_campaign("finished")
+        await w.until_counts(read=40)
+        await w.prove()
