@@ -18,6 +18,9 @@ POLL = 0.25
 REREAD = 1.0
 """Seconds after which everything is read anyway: an import adds lanes without an act."""
 
+LONGEST_LOOK = 10.0
+"""Seconds after which a database that says nothing is away: its network may swallow everything."""
+
 log = structlog.get_logger()
 
 
@@ -72,8 +75,9 @@ class Follower:
                 if not self.healthy and self._returned is not None:
                     await self._returned()
                 stale = not self.healthy or time() - self._read_at >= REREAD
-                if stale or await desired.version(self._db) != self.desired.version:
-                    await self.refresh()
+                async with asyncio.timeout(LONGEST_LOOK):
+                    if stale or await desired.version(self._db) != self.desired.version:
+                        await self.refresh()
                 self.healthy = True
             except DATABASE_FAULTS as error:
                 if self.healthy:

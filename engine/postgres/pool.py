@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TypeAlias
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeAlias
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
@@ -18,6 +18,7 @@ Executor: TypeAlias = (
 
 COMMAND_SECONDS = 30.0
 CONNECT_SECONDS = 10.0
+RELEASE_SECONDS = 2.0
 
 _SECRET_PARAMETERS = frozenset({"password", "sslpassword"})
 _UNREADABLE = "postgresql://…"
@@ -27,6 +28,16 @@ _FAILURES = (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError,
 
 class DatabaseUnreachable(Exception):
     """No connection could be made. The message is one sentence and never holds the password."""
+
+
+class _Pool(asyncpg.Pool):
+    """asyncpg waits without end for a cancelled statement before it takes its connection back: on a network that
+    swallows everything nobody would ever get on. Here the connection is ended instead."""
+
+    async def release(self, connection: Any, *, timeout: float | None = None) -> None:
+        # On time-out asyncpg has ended the connection; whoever releases it has an error of his own to raise.
+        with suppress(TimeoutError):
+            await super().release(connection, timeout=RELEASE_SECONDS if timeout is None else timeout)
 
 
 @asynccontextmanager
@@ -45,10 +56,17 @@ async def open_pool(
     """
     dsn, statements = _prepare(url, pgbouncer)
     try:
-        pool: Pool = await asyncpg.create_pool(
+        pool: Pool = await _Pool(
             dsn,
             min_size=1,
             max_size=size,
+            max_queries=50_000,
+            max_inactive_connection_lifetime=300.0,
+            loop=None,
+            setup=None,
+            init=None,
+            connection_class=asyncpg.Connection,
+            record_class=asyncpg.Record,
             timeout=CONNECT_SECONDS,
             command_timeout=command_timeout,
             statement_cache_size=statements,

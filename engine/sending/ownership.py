@@ -98,11 +98,13 @@ class Ownership:
         while True:
             self._rounds += 1
             try:
-                await self._shared.clock.sample(self._db)
-                if boottime() - self._renewed_at >= self._node.lease / 3:
-                    await self._renew()
-                await nodes.beat(self._db, self._node.identity, draining=self.draining)
-                await self.look_again()
+                # A database that swallows everything must not keep us from seeing that the lease is over.
+                async with asyncio.timeout(self._node.lease / 2):
+                    await self._shared.clock.sample(self._db)
+                    if boottime() - self._renewed_at >= self._node.lease / 3:
+                        await self._renew()
+                    await nodes.beat(self._db, self._node.identity, draining=self.draining)
+                    await self.look_again()
                 await self._drop_removed()
                 await self._balance()
             except DATABASE_FAULTS as error:
