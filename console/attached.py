@@ -185,6 +185,7 @@ class AttachedLink:
             author=author(),
             read_only=self._read_only,
             draining=False,
+            attached=True,
         )
 
     def _begin(self, act_id: str, act: Act, at: float) -> None:

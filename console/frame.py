@@ -46,6 +46,8 @@ def headline(snapshot: Snapshot, ended: str | None, glyphs: Glyphs = UTF8) -> He
     word = ranked[0].state.upper() if ranked else "IDLE"
     if snapshot.draining:
         word = "DRAINING"
+    if snapshot.attached and not any(node.alive for node in snapshot.nodes):
+        word = "NO NODE"
     if ended is not None:
         word = "STOPPED"
     counts: dict[str, int] = {}

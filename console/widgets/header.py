@@ -18,7 +18,7 @@ def state_glyph(word: str, glyphs: Glyphs) -> str:
     """The sign before a state's word."""
     signs = {
         "RUNNING": glyphs.running, "PAUSED": glyphs.paused, "HELD": glyphs.critical,
-        "STOPPED": glyphs.stopped, "DRAINING": glyphs.slowed, "FINISHED": glyphs.tick,
+        "STOPPED": glyphs.stopped, "NO NODE": glyphs.critical, "DRAINING": glyphs.slowed, "FINISHED": glyphs.tick,
     }  # fmt: skip
     return signs.get(word, glyphs.dot)
 
@@ -60,6 +60,7 @@ def _parts(frame: Frame, width: int) -> list[tuple[int, Line]]:
     host = clean(snapshot.host, frame.glyphs)
     node = clean(snapshot.node, frame.glyphs)
     where = f"{host}:{snapshot.pid}" if width < 120 or node == host else f"{node}@{host}:{snapshot.pid}"
+    where = f"attached to {node}" if snapshot.attached else where
     right = "RO" if snapshot.read_only else "RW"
     utc = snapshot.at if frame.freshness.word == "FROZEN" else frame.now
     return [

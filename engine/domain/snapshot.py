@@ -297,5 +297,7 @@ class Snapshot:
     """Answers in memory that are not in the database yet."""
     version: int = -1
     """Of the desired state that the node follows: every act raises it."""
+    attached: bool = False
+    """A viewer's picture of many nodes; `node` then says how many of them live, host and pid are the viewer's."""
     nodes: tuple[NodeView, ...] = ()
     """When attached: all nodes, the dead ones too; empty for a single engine's own snapshot."""

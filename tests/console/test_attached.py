@@ -1,8 +1,8 @@
 """What an attached screen says of itself, and what a published snapshot keeps."""
 
-from engine.domain.snapshot import Snapshot
+from engine.domain.snapshot import NodeView, Snapshot
 from engine.postgres.snapshots import SECONDS, _decoded, encoded
-from tests.console.support import bad_night, running
+from tests.console.support import HELD, bad_night, normal, running
 
 
 async def test_ctrl_c_says_what_q_does_to_a_viewer() -> None:
@@ -16,6 +16,20 @@ async def test_q_ends_only_the_viewer() -> None:
         await run.press("q")
         assert run.app.return_value == "quit"
         assert run.link.submitted == []
+
+
+def a_node(name: str, *, alive: bool) -> NodeView:
+    return NodeView(name, "h1", 11, 0.4 if alive else 40.0, alive, False, (HELD.id,), 79.6, 140.0)
+
+
+async def test_the_header_says_how_many_nodes_live_and_when_none_does() -> None:
+    nodes = (a_node("eng1", alive=True), a_node("eng2", alive=False))
+    async with running(normal(attached=True, node="1/2 nodes", nodes=nodes), (120, 40)) as run:
+        assert "RUNNING" in run.row(0)
+        assert "attached to 1/2 nodes" in run.row(0)
+        run.link.current = normal(attached=True, node="0/1 nodes", nodes=nodes[1:], numbers=(), campaigns=())
+        await run.tick()
+        assert "NO NODE" in run.row(0)
 
 
 def test_a_published_snapshot_comes_back_with_short_series_and_is_a_few_kilobytes() -> None:

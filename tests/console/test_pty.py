@@ -1,101 +1,44 @@
-"""The console on a real terminal: stray bytes, pastes, a lost terminal."""
+"""The console on a real terminal: stray bytes, pastes, a lost terminal, a storm of resizes."""
 
-import fcntl
 import json
-import os
-import pty
 import random
-import re
-import select
-import signal
-import struct
-import sys
-import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyte
 import pytest
 
-ROOT = Path(__file__).parents[2]
-DEADLINE_S = 30.0
+from tests.console.pty_terminal import DEADLINE_S, Terminal
 
-
-class Terminal:
-    """A child process on a pty, and the screen that it paints."""
-
-    def __init__(self, result: Path, columns: int = 80, rows: int = 24) -> None:
-        self.result = result
-        self.screen = pyte.Screen(columns, rows)
-        self.stream = pyte.ByteStream(self.screen)
-        self.raw = b""
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.chdir(ROOT)
-            environ = os.environ | {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
-            os.execve(sys.executable, [sys.executable, "-m", "tests.console.on_pty", str(result)], environ)
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def read(self) -> bool:
-        """Take what is there; False when the child has gone."""
-        if select.select([self.fd], [], [], 0.05)[0]:
-            try:
-                data = os.read(self.fd, 65536)
-            except OSError:
-                return False
-            self.raw += data
-            self.stream.feed(
-                re.sub(rb"\x1b\[[<>=?][\d;]*[a-zA-Z$]+", b"", data)
-            )  # private modes, which pyte prints
-            return bool(data)
-        return True
-
-    def until(self, text: str) -> None:
-        """Read until the screen shows a text."""
-        end = time.monotonic() + DEADLINE_S
-        while text not in "\n".join(self.screen.display):
-            assert self.read(), "the console has gone:\n" + self.raw[-2000:].decode(errors="replace")
-            assert time.monotonic() < end, "\n".join(self.screen.display)
-
-    def send(self, data: bytes) -> None:
-        os.write(self.fd, data)
-
-    def wait(self) -> dict[str, Any]:
-        """Read until the child has gone; its report."""
-        end = time.monotonic() + DEADLINE_S
-        while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
-            if self.fd >= 0:
-                self.read()
-            assert time.monotonic() < end, "the console does not end"
-        self.pid = 0
-        report: dict[str, Any] = json.loads(self.result.read_text())
-        return report
-
-    def hang_up(self) -> None:
-        """The terminal is gone."""
-        os.close(self.fd)
-        self.fd = -1
+Report = Callable[[], dict[str, Any]]
 
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    child = Terminal(tmp_path / "result.json")
+    child = Terminal(["-m", "tests.console.on_pty", str(tmp_path / "result.json")])
     child.until("RUNNING")
     yield child
-    if child.pid:
-        os.kill(child.pid, signal.SIGKILL)
-        os.waitpid(child.pid, 0)
-    if child.fd >= 0:
-        os.close(child.fd)
+    child.close()
 
 
-def test_a_key_reaches_its_act_and_q_restores_the_terminal(terminal: Terminal) -> None:
+@pytest.fixture
+def report(terminal: Terminal, tmp_path: Path) -> Callable[[], dict[str, Any]]:
+    """What the child wrote when it has ended."""
+
+    def of_child() -> dict[str, Any]:
+        terminal.wait()
+        found: dict[str, Any] = json.loads((tmp_path / "result.json").read_text())
+        return found
+
+    return of_child
+
+
+def test_a_key_reaches_its_act_and_q_restores_the_terminal(terminal: Terminal, report: Report) -> None:
     terminal.send(b"p")
     terminal.until("PAUSE …0042 sent")
     terminal.send(b"q")
-    assert terminal.wait() == {
+    assert report() == {
         "left": "headless",
         "submitted": ["PauseNumber(number='10654035220042', reason=None)"],
     }
@@ -110,7 +53,7 @@ def test_a_key_reaches_its_act_and_q_restores_the_terminal(terminal: Terminal) -
         b"\x1b[<0;5;5M\x1b[<0;5;5m", bytes(random.Random(7).randrange(128, 256) for _ in range(4096)),
     ],
 )  # fmt: skip
-def test_stray_bytes_neither_act_nor_end_the_screen(terminal: Terminal, stray: bytes) -> None:
+def test_stray_bytes_neither_act_nor_end_the_screen(terminal: Terminal, report: Report, stray: bytes) -> None:
     terminal.send(stray)
     terminal.send(b"\x1b")  # closes what the stray bytes may have begun
     terminal.until("LIVE")
@@ -121,16 +64,35 @@ def test_stray_bytes_neither_act_nor_end_the_screen(terminal: Terminal, stray: b
         for _ in range(10):
             assert terminal.read()
     terminal.hang_up()
-    assert terminal.wait() == {"left": "headless", "submitted": []}
+    assert report() == {"left": "headless", "submitted": []}
 
 
-def test_a_paste_without_brackets_acts_on_nothing(terminal: Terminal) -> None:
+def test_a_paste_without_brackets_acts_on_nothing(terminal: Terminal, report: Report) -> None:
     terminal.send(b"ryPall\rspam\rQall\rx\rpuAaqy")
     terminal.until("faster than a hand types")
     terminal.hang_up()
-    assert terminal.wait() == {"left": "headless", "submitted": []}
+    assert report() == {"left": "headless", "submitted": []}
 
 
-def test_a_lost_terminal_leaves_the_engine_headless(terminal: Terminal) -> None:
+def test_a_lost_terminal_leaves_the_engine_headless(terminal: Terminal, report: Report) -> None:
     terminal.hang_up()
-    assert terminal.wait()["left"] == "headless"
+    assert report()["left"] == "headless"
+
+
+def test_a_storm_of_resizes_leaves_a_living_screen(terminal: Terminal, report: Report) -> None:
+    chance = random.Random(3)
+    for _ in range(80):
+        terminal.resize(chance.randrange(1, 250), chance.randrange(1, 70))
+        terminal.read()
+    terminal.screen.resize(24, 80)
+    terminal.screen.reset()
+    terminal.resize(81, 24)
+    terminal.resize(80, 24)
+    deadline = time.monotonic() + DEADLINE_S
+    while "KEYS" not in "\n".join(terminal.screen.display):
+        assert time.monotonic() < deadline, "\n".join(terminal.screen.display)
+        terminal.send(b"?")
+        for _ in range(10):
+            assert terminal.read()
+    terminal.hang_up()
+    assert report() == {"left": "headless", "submitted": []}
