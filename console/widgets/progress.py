@@ -32,7 +32,9 @@ class Progress(LinePanel):
             (4, Line("tokwait p95 ", "faint").add(duration(wait.p95 if wait else None))),
         ]
         if snapshot.database != "ok":
-            parts.insert(3, (3, Line(f"DATABASE {clean(snapshot.database, frame.glyphs).upper()}", "critical")))
+            parts.insert(
+                3, (3, Line(f"DATABASE {clean(snapshot.database, frame.glyphs).upper()}", "critical"))
+            )
         return [fitted(parts, width)]
 
 

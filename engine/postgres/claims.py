@@ -104,8 +104,9 @@ marked AS (
   UPDATE recipient SET state = 's', tries = tries + 1, resend = false, moved_at = now()
    WHERE id = ANY(ARRAY(SELECT id FROM v WHERE verdict = 'ok'))),
 returned AS (
-  UPDATE recipient SET state = 'p', in_flight = NULL, moved_at = now(), next_attempt_at = now() + CASE
-         WHEN id = ANY(ARRAY(SELECT id FROM v WHERE verdict = 'spaced')) THEN interval '6.5 seconds' ELSE interval '0' END
+  UPDATE recipient SET state = 'p', in_flight = NULL, moved_at = now(), next_attempt_at = now()
+         + CASE WHEN id = ANY(ARRAY(SELECT id FROM v WHERE verdict = 'spaced')) THEN interval '6.5 seconds'
+                ELSE interval '0' END
    WHERE id = ANY(ARRAY(SELECT id FROM v WHERE verdict IN ('paused', 'held', 'spaced')))),
 reached AS (  -- people count where somebody has said how many an account may reach in a day
   INSERT INTO contact (account, phone, at)

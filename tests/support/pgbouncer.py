@@ -97,4 +97,4 @@ async def _ready(process: asyncio.subprocess.Process, port: int, log: Path) -> N
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
                 return
             await asyncio.sleep(BETWEEN_LOOKS_S)
-    raise AssertionError(f"pgbouncer ended at once: {log.read_text()}")
+    raise AssertionError(f"pgbouncer ended at once: {log.read_text()}")  # noqa: ASYNC240 - it failed anyway

@@ -65,7 +65,7 @@ class Simulator:
         try:
             async with asyncio.timeout(within_s):
                 # Polled: the state is another process's, and no event of this one tells of it.
-                while not reached(totals := await self.totals()):  # noqa: ASYNC110
+                while not reached(totals := await self.totals()):
                     await asyncio.sleep(BETWEEN_LOOKS_S)
         except TimeoutError:
             raise TimeoutError(f"not reached within {within_s} s; the simulator last said {totals}") from None
