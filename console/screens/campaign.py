@@ -105,6 +105,8 @@ def _funnel(c: CampaignView, frame: Frame) -> list[Line]:
     notes = []
     if c.deadline is not None:
         notes.append(f"deadline in {duration((c.deadline - frame.now).total_seconds())}")
+    if c.late:
+        notes.append(f"{number(c.late)} rows will miss it")
     if c.delivered_share is not None:
         notes.append(f"delivered share {percent(c.delivered_share)} of sends older than 15 min")
     if c.try_budget:

@@ -67,9 +67,11 @@ def _deadline(look: Look) -> Iterator[Finding]:
     for c in look.snapshot.campaigns:
         if c.state != "running" or c.deadline is None or c.eta_s is None:
             continue
-        late = (look.snapshot.at + timedelta(seconds=c.eta_s) - c.deadline).total_seconds()
-        if late > 0:
-            yield Finding(c.name, c.name, f"will end {late / 60:.0f} min after its deadline at this pace")
+        over = (look.snapshot.at + timedelta(seconds=c.eta_s) - c.deadline).total_seconds()
+        if over > 0:
+            missed = f"; even at its full rate {c.late:,} rows will miss it" if c.late else ""
+            cause = f"will end {over / 60:.0f} min after its deadline at this pace{missed}"
+            yield Finding(c.name, c.name, cause)
 
 
 def _books(look: Look) -> Iterator[Finding]:

@@ -149,6 +149,15 @@ async def test_a_campaign_shows_books_funnel_and_reasons_and_can_be_acted_on(siz
         assert len(run.link.submitted) == 1
 
 
+async def test_a_campaign_says_how_many_rows_will_miss_its_deadline() -> None:
+    shown = normal()
+    late = replace(shown.campaigns[0], deadline=NIGHT + timedelta(hours=1), late=1_234)
+    async with running(replace(shown, campaigns=(late, *shown.campaigns[1:])), (120, 40)) as run:
+        answering(run.link)
+        await run.press("c", "enter")
+        assert "1,234 rows will miss it" in run.text()
+
+
 @pytest.mark.parametrize(
     ("key", "act"),
     [("x", CancelCampaign("natl-07", "why")), ("F", RetryFailed("natl-07", "why"))],

@@ -73,6 +73,12 @@ EDGES: dict[str, Snapshot] = {
 }
 
 
+def test_an_end_behind_the_deadline_tells_how_many_rows_miss_it_whatever_is_done() -> None:
+    late = campaign(eta_s=720.0, deadline=AT + timedelta(minutes=10), late=1_234)
+    [found] = conditions(late)
+    assert found.cause.endswith("at this pace; even at its full rate 1,234 rows will miss it")
+
+
 def test_a_quiet_night_has_no_condition() -> None:
     assert conditions(quiet()) == []
 
