@@ -26,7 +26,7 @@ from engine.database import open_database
 from engine.domain import act as acts
 from engine.domain.act import Act
 from engine.domain.inspection import Answer, NoAnswer, Query, RowOf
-from engine.domain.merge import Node, merge
+from engine.domain.merge import Node, is_death, merge
 from engine.domain.snapshot import ActView, EventView, ReconcilePreview, Snapshot
 from engine.pause_file import PauseFiles
 from engine.postgres import inspection, journal, snapshots
@@ -59,6 +59,7 @@ class AttachedLink:
         self._acts: deque[ActView] = deque(maxlen=KEPT_ACTS)
         self._reconciles: dict[str, ReconcilePreview] = {}
         self._waiting: list[_Waiting] = []
+        self._taken_on: set[str] = set()
         self._since = time.monotonic()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
@@ -172,7 +173,13 @@ class AttachedLink:
         for waiting in [w for w in self._waiting if w.version <= reached]:
             self._waiting.remove(waiting)
             self._stage(waiting.id, stage="in effect")
-        self._latest = replace(merged, acts=tuple(self._acts), reconcile=dict(self._reconciles))
+        alerts = tuple(
+            replace(a, acknowledged=True, author=author()) if a.key in self._taken_on else a
+            for a in merged.alerts
+        )
+        self._latest = replace(
+            merged, alerts=alerts, acts=tuple(self._acts), reconcile=dict(self._reconciles)
+        )
 
     def _base(self) -> Snapshot:
         return Snapshot(
@@ -216,7 +223,9 @@ class AttachedLink:
     async def _do(self, commands: Commands, act_id: str, act: Act) -> Done:
         match act:
             case acts.AcknowledgeAlerts(key=key):
-                return await commands.acknowledge(key)
+                done = await commands.acknowledge(key)
+                self._take_on(key)
+                return done
             case acts.Reconcile(campaign=campaign, dry_run=dry_run):
                 preview = await commands.reconcile(campaign, dry_run=dry_run)
                 self._reconciles = {act_id: preview}
@@ -226,6 +235,11 @@ class AttachedLink:
                     "A node is stopped where it runs (SIGTERM, or Q on its own screen); P pauses all numbers."
                 )
         return await commands.carry_out(act)
+
+    def _take_on(self, key: str | None) -> None:
+        """A dead node cannot take in that its death was acknowledged: this viewer remembers."""
+        alerts = self._latest.alerts if self._latest else ()
+        self._taken_on |= {a.key for a in alerts if a.key in (key or a.key,) and is_death(a)}
 
     def _stage(self, act_id: str, **fields: Any) -> None:
         self._acts = deque(

@@ -65,7 +65,9 @@ def _head(node: NodeView, frame: Frame) -> Line:
         return line.add(f"DEAD, no sign for {age(node.age_s)}: its figures are not shown", "critical-text")
     line.add("DRAINING " if node.draining else "", "warning")
     line.add(f"snapshot {age(node.age_s)} old  {rate(node.sent_per_second)}/s  ")
-    return line.add(f"{len(node.numbers)} numbers  {node.memory_mb:.0f} MB")
+    return line.add(
+        f"{len(node.numbers)} number{'' if len(node.numbers) == 1 else 's'}  {node.memory_mb:.0f} MB"
+    )
 
 
 def _numbers(node: NodeView, frame: Frame, width: int) -> list[Line]:

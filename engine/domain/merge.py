@@ -149,6 +149,11 @@ def _dead_alert(node: Node, now: datetime) -> AlertView:
     )
 
 
+def is_death(alert: AlertView) -> bool:
+    """Whether an alert was made here, of a node that says nothing any more."""
+    return alert.key.startswith("node dead:")
+
+
 def _alerts(all_: Iterable[tuple[AlertView, ...]]) -> tuple[AlertView, ...]:
     """One for each key; one that still stands wins over one that is over."""
     found: dict[str, AlertView] = {}

@@ -1,7 +1,6 @@
 """From a number to an error code, to the rows behind it, to one row's timeline; campaigns, holds and the journal."""
 
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
@@ -21,37 +20,12 @@ from engine.domain.inspection import (
     RowOf,
     Rows,
     RowsOf,
-    RowView,
     Story,
-    TryView,
 )
-from engine.domain.snapshot import HoldView, NodeView
+from tests.console.answers import CODES, HOLDS, JOURNAL, NODES, ROW, ROWS, STORY
 from tests.console.support import HELD, HOSTILE, NIGHT, FakeLink, Running, bad_night, normal, running
 
 SIZES = [(80, 24), (120, 40)]
-CODES = Codes(
-    (
-        CodeCount(131048, "spam rate limit", "natl-07", "failed", 81),
-        CodeCount(131026, "undeliverable", "natl-07", "failed", 377),
-    )
-)
-ROW = RowView(4711, "natl-07", "+551…01", "failed", HELD.id, 2, 1, 131048, "spam rate limit", None, NIGHT)
-ROWS = Rows((ROW, replace(ROW, id=4712, phone="+551…02")), more=False)
-RAW = '{"error":{"code":131048,"message":"(#131048) Spam rate limit hit"}}'
-STORY = Story(
-    ROW,
-    (
-        TryView(1, "not_sent", NIGHT - timedelta(seconds=8), None, NIGHT, HELD.id, 3, None, None, None),
-        TryView(
-            2, "refused", NIGHT - timedelta(seconds=4), NIGHT - timedelta(seconds=3.8), NIGHT, HELD.id, 3, 131048,
-            None, RAW,
-        ),
-    ),
-)  # fmt: skip
-HOLDS = (
-    HoldView("account", "102290129340398", 131042, "payment issue", NIGHT - timedelta(minutes=3), 7),
-    HoldView("number", HELD.id, None, "131048 spam rate limit", None),
-)
 
 
 def answering(link: FakeLink) -> None:
@@ -192,12 +166,7 @@ async def test_a_hold_that_changed_meanwhile_is_not_lifted() -> None:
 
 async def test_the_journal_shows_what_others_did() -> None:
     async with running(normal()) as run:
-        run.link.answers[JournalOf] = Journal(
-            (
-                JournalLine(NIGHT, "bob@10.0.0.7", "cli", "rate", HELD.id, "80", "40", "night", "done"),
-                JournalLine(NIGHT, "ana", "console", "start campaign", "x", None, None, None, "refused: no"),
-            )
-        )
+        run.link.answers[JournalOf] = JOURNAL
         await run.press("J")
         shown = run.text()
         assert "bob@10.0.0.7" in shown
@@ -207,11 +176,7 @@ async def test_the_journal_shows_what_others_did() -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_dead_node_is_named_dead(size: tuple[int, int]) -> None:
-    nodes = (
-        NodeView("eng1", "h1", 11, 0.4, True, False, (normal().numbers[0].id,), 79.6, 140.0),
-        NodeView("eng2", "h2", 12, 40.0, False, False, (HELD.id,), 0.0, 0.0),
-    )
-    async with running(bad_night(nodes=nodes), size) as run:
+    async with running(bad_night(nodes=NODES), size) as run:
         await run.press("N")
         shown = run.text()
         assert "NODES 2, 1 DEAD" in shown

@@ -8,20 +8,23 @@ import pytest
 from textual.pilot import Pilot
 
 from console.app import ConsoleApp
+from engine.domain.inspection import Answer, CodesOf, JournalOf, RowOf, RowsOf
 from engine.domain.snapshot import Snapshot
+from tests.console.answers import CODES, HOLDS, JOURNAL, NODES, ROWS, STORY
 from tests.console.support import Clock, FakeLink, bad_night, console, hostile, normal, preview
 
 Compare = Callable[..., bool]
 SIZES = [pytest.param((80, 24), id="80x24"), pytest.param((120, 40), id="120x40")]
+ANSWERS: dict[type[Any], Answer] = {CodesOf: CODES, RowsOf: ROWS, RowOf: STORY, JournalOf: JOURNAL}
 both_sizes = pytest.mark.parametrize("size", SIZES)
 
 
 def picture(
     snap_compare: Compare, snapshot: Snapshot | None, size: tuple[int, int], *keys: str, later: float = 0.0,
-    then: Callable[[FakeLink], None] | None = None,
+    then: Callable[[FakeLink], None] | None = None, answers: dict[type[Any], Answer] | None = None,
 ) -> bool:  # fmt: skip
     """Press keys, let time pass, compare."""
-    link, clock = FakeLink(snapshot), Clock()
+    link, clock = FakeLink(snapshot, answers=answers or {}), Clock()
     app = console(link, clock)
 
     async def before(pilot: Pilot[Any]) -> None:
@@ -101,6 +104,23 @@ def test_reconcile(snap_compare: Compare, size: tuple[int, int]) -> None:
 @pytest.mark.parametrize("key", ["question_mark", "e", "c", "exclamation_mark", "enter"])
 def test_pages(snap_compare: Compare, key: str) -> None:
     assert picture(snap_compare, bad_night(), (80, 24), key)
+
+
+@both_sizes
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("codes", ("enter", "enter")),
+        ("rows", ("enter", "enter", "enter")),
+        ("row", ("enter", "enter", "enter", "enter")),
+        ("campaign", ("c", "enter")),
+        ("holds", ("h",)),
+        ("nodes", ("N",)),
+        ("journal", ("J",)),
+    ],
+)
+def test_drill_down(snap_compare: Compare, size: tuple[int, int], name: str, keys: tuple[str, ...]) -> None:
+    assert picture(snap_compare, bad_night(holds=HOLDS, nodes=NODES), size, *keys, answers=ANSWERS)
 
 
 @both_sizes

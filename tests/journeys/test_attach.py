@@ -82,3 +82,5 @@ async def test_two_consoles_see_two_nodes_each_other_s_acts_and_a_death(database
             dead = await seen(ana, lambda s: s if any(not n.alive for n in s.nodes) else None)
             assert [a.target for a in dead.alerts if a.severity == "critical"] == ["node eng2"]
             await seen(ana, lambda s: s if owners(s) == {"eng1"} else None)
+            await stage(ana, AcknowledgeAlerts(dead.alerts[0].key), "in effect")
+            await seen(ana, lambda s: any(a.acknowledged and a.target == "node eng2" for a in s.alerts))
