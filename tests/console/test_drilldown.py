@@ -1,6 +1,7 @@
 """From a number to an error code, to the rows behind it, to one row's timeline; campaigns, holds and the journal."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
