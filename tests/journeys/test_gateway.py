@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 
+from tests.support.chaos import granted
 from tests.support.process import Process
 from tests.support.simulator import TOKEN
 from tests.support.world import NUMBER, SECOND, World, free_port, scenario, world
@@ -23,6 +24,8 @@ TEXT = {
     "biz_opaque_callback_data": "client: 7/é",
 }
 UNKNOWN_NUMBER = "106540352249999"
+FIRST = "SELECT name FROM node ORDER BY id LIMIT 1"
+"""Of two nodes, the one whose share one number is."""
 
 
 class Client:
@@ -99,6 +102,17 @@ async def _spread(w: World, nodes: int) -> dict[str, str]:
     return await _owners(w)
 
 
+async def _until_answered(w: World, node: Client, number: str = NUMBER) -> None:
+    """One message goes out; before, the number may be changing hands, which is a 503 that sends nothing."""
+
+    async def answered() -> bool:
+        reply = await node.say(number)
+        assert reply.status_code in (200, 503), reply.text
+        return reply.status_code == 200 and bool(reply.json()["messages"][0]["id"])
+
+    await w.until(answered, "an answer of the provider")
+
+
 async def _announce(port: int, size: int) -> bytes:
     """The beginning of the answer to a message that is said to be so long."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -135,7 +149,7 @@ async def test_a_client_s_message_goes_out_untouched_beside_a_campaign(database_
         ours = [e for e in await w.sim.ledger() if e["token"] == TEXT["biz_opaque_callback_data"]]
         assert {entry["wamid"] for entry in ours} == wamids
         summary = await w.sim.summary(985)
-        assert summary["numbers"][NUMBER]["most_requests"] <= 40
+        assert summary["numbers"][NUMBER]["most_requests"] <= granted(40)
 
 
 async def test_who_may_not_and_what_is_not_there_is_told_as_the_provider_would(database_url: str) -> None:
@@ -161,9 +175,7 @@ async def test_a_node_passes_a_message_on_to_the_number_s_owner_in_one_hop(datab
         for number, owner in owners.items():
             other = next(name for name in nodes if name != owner)
             async with client(nodes[other][1]) as stranger, client(nodes[owner][1]) as home:
-                reply = await stranger.say(number)
-                assert reply.status_code == 200, reply.text
-                assert reply.json()["messages"][0]["id"]
+                await _until_answered(w, stranger, number)
 
                 hopped = await stranger.say(number, hopped=True)
                 assert (hopped.status_code, _error(hopped)["code"]) == (421, 131016)
@@ -177,11 +189,16 @@ async def test_an_owner_that_cannot_be_reached_is_a_503_with_the_time_to_come_ag
     database_url: str,
 ) -> None:
     async with world(database_url, scenario(), {NUMBER: 40}) as w:
-        owner, _ = await _node(w, "--node", "owner")
-        assert await _owned(w, 1) == {NUMBER: "owner"}
-        other, port = await _node(w, "--node", "other")
+        nodes = {name: await _node(w, "--node", name) for name in ("a", "b")}
+        rightful = await w.db.fetchval(FIRST)
+
+        async def home() -> bool:
+            return await _owners(w) == {NUMBER: rightful}
+
+        await w.until(home, "the number where it stays")
+        (owner, _), (other, port) = nodes[rightful], nodes["b" if rightful == "a" else "a"]
         async with client(port) as node:
-            assert (await node.say()).status_code == 200
+            await _until_answered(w, node)
             owner.kill()
             await owner.ended()
             reply = await node.say()
@@ -189,10 +206,7 @@ async def test_an_owner_that_cannot_be_reached_is_a_503_with_the_time_to_come_ag
             assert int(reply.headers["retry-after"]) >= 1
             _error(reply)
 
-            async def answered() -> bool:
-                return (await node.say()).status_code == 200
-
-            await w.until(answered, "the number taken over")
+            await _until_answered(w, node)
         assert other.running
 
 

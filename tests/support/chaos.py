@@ -98,7 +98,8 @@ async def judge(w: World, people: int) -> str:
     """The engine's audit and the provider's ledger, compared; a sentence with the figures.
 
     Every row was taken at most once (but for what is counted as a possible duplicate); every row that was taken is
-    known to be; none is lost: what is not sent is unknown, and never arrived as a message that was taken. By our own
+    known to be; none is lost: what is not sent is unknown, failed or
+    cancelled, and never arrived as a message that was taken. By our own
     stamps the windows are exact (the audit); by the provider's clock, ARRIVAL_JITTER more is allowed.
     """
     found = await audit.run(w.db)
@@ -115,14 +116,14 @@ async def judge(w: World, people: int) -> str:
     known = {id_ for id_, state in rows.items() if state in (State.SENT, State.DELIVERED, State.READ)}
     assert set(taken) <= known, f"taken, and not known to be: {sorted(set(taken) - known)[:10]}"
     lost = {id_: state for id_, state in rows.items() if id_ not in taken}
-    assert set(lost.values()) <= {State.UNKNOWN, State.FAILED}, Counter(lost.values())
+    assert set(lost.values()) <= {State.UNKNOWN, State.FAILED, State.CANCELLED}, Counter(lost.values())
     requests = Counter(try_of(entry) for entry in ledger if entry["token"])
     assert set(requests.values()) <= {1}, "a try was requested twice"
     worst = await _windows(w)
     unknown = sum(state is State.UNKNOWN for state in lost.values())
     return (
         f"{people} people, {len(ledger)} requests, {len(taken)} taken, {twice} twice ({allowed} counted), "
-        f"{unknown} unknown, {len(lost) - unknown} failed; fullest window by number {worst}"
+        f"{unknown} unknown, {len(lost) - unknown} failed or cancelled; fullest window by number {worst}"
     )
 
 
