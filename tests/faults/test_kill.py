@@ -7,7 +7,7 @@ import signal
 
 from engine.domain.pacing import in_flight_bound, lead_room
 from engine.domain.recipient import State
-from tests.support.world import NUMBER, SILENT, WINDOW_MS, World, scenario, try_of, world
+from tests.support.world import GRANTED_MS, NUMBER, SILENT, World, scenario, try_of, world
 
 RATE = 40
 SLOWEST_S = 0.4
@@ -95,7 +95,7 @@ async def test_the_second_sigterm_ends_the_process_at_once(database_url: str) ->
 async def _go_on_without_delay(w: World) -> None:
     """Another engine; what was taken so far tells of itself, and what follows is quick."""
     taken = await w.sim.ledger()
-    await w.sim.replace(scenario(numbers={NUMBER: {"limit": RATE, "window_ms": WINDOW_MS}}))
+    await w.sim.replace(scenario(numbers={NUMBER: {"limit": RATE, "window_ms": GRANTED_MS}}))
     await w.engine(lease="5s")
     for entry in taken:
         await w.tell(entry, "read")

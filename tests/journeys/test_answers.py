@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.domain.recipient import State
 from tests.support.relay import relay
-from tests.support.world import NUMBER, SILENT, WINDOW_MS, World, free_port, scenario, world
+from tests.support.world import GRANTED_MS, NUMBER, SILENT, World, free_port, scenario, world
 
 
 async def test_an_ambiguous_answer_is_unknown_until_a_status_tells(database_url: str) -> None:
@@ -132,7 +132,7 @@ async def test_a_provider_that_refuses_connections_is_waited_out(database_url: s
 
 
 def _granted(limit: int) -> dict[str, Any]:
-    return {NUMBER: {"limit": limit, "window_ms": WINDOW_MS}}
+    return {NUMBER: {"limit": limit, "window_ms": GRANTED_MS}}
 
 
 async def _at_rest(w: World) -> bool:

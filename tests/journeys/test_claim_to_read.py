@@ -46,6 +46,7 @@ async def test_a_line_of_a_file_becomes_a_request_and_its_statuses_lead_to_read(
         for other in ledger:
             await _tell(w, other, "read")
         await w.until_campaign("finished", "tour")
+        await w.until_counts(read=3)
 
         assert await w.counts() == {State.READ: 3}
         [books] = (await balances(w.db)).values()

@@ -19,7 +19,7 @@ async def test_a_pause_from_another_process_stops_within_a_second_until_it_is_re
     database_url: str,
 ) -> None:
     async with world(database_url, scenario(), {NUMBER: 20}) as w:
-        await w.campaign(people=140)
+        await w.campaign(people=240)
         engine = await w.engine("--until-finished", "--linger", "1s", lease="10s")
         await w.until_requests(20)
         paused = await w.tidegate("number", "pause", NUMBER, "--reason", "wrong text")
@@ -31,20 +31,20 @@ async def test_a_pause_from_another_process_stops_within_a_second_until_it_is_re
             await w.tidegate("number", "list", "--json")
         ).json  # a second process: time enough to notice
         assert (shown["state"], shown["reason"]) == ("paused", "wrong text")
-        assert (await w.sim.totals())["requests"] == before < 140
+        assert (await w.sim.totals())["requests"] == before < 240
 
         resumed = time.monotonic()
         assert (await w.tidegate("number", "resume", NUMBER)).code == 0
         assert (await engine.ended()).code == 0
         stamps = [at / 1e6 for at in await w.stamps()]
         assert not [at for at in stamps if returned + ELSEWHERE_S < at < resumed]
-        assert await w.counts() == {State.READ: 140}
+        assert await w.counts() == {State.READ: 240}
         await w.prove()
 
 
 async def test_a_rate_from_another_process_takes_effect_within_a_second(database_url: str) -> None:
     async with world(database_url, scenario(), {NUMBER: 40}) as w:
-        await w.campaign(people=160)
+        await w.campaign(people=400)
         engine = await w.engine("--until-finished", "--linger", "1s", lease="10s")
         await w.until_requests(50)
         assert (await w.tidegate("number", "rate", NUMBER, "10")).code == 0
