@@ -73,6 +73,9 @@ class Totals:
     planned: int
     pending: int
     unknown: int
+    failed: int
+    delivered: int
+    """Delivered or read."""
     stuck: int
     eta_s: float | None
     sent_per_s: float
@@ -90,6 +93,8 @@ def totals(snapshot: Snapshot) -> Totals:
         planned=sum(c.planned for c in campaigns),
         pending=sum(c.counts.get("pending", 0) for c in campaigns),
         unknown=snapshot.unknown,
+        failed=sum(c.counts.get("failed", 0) for c in campaigns),
+        delivered=sum(c.counts.get("delivered", 0) + c.counts.get("read", 0) for c in campaigns),
         stuck=sum(b.count for b in snapshot.stuck),
         eta_s=max(known) if known and len(known) == len(moving) else None,
         sent_per_s=sum(n.sent_per_second for n in snapshot.numbers),

@@ -121,7 +121,9 @@ async def _open_inbox(up: AsyncExitStack, config: Config, engine: Engine) -> asy
     Entered before what stores: no new body, the last group stored, the last batch applied. Returns the nudge.
     """
     arrived = asyncio.Event()
-    applier = Applier(engine.db, arrived, stop_words=StopWords(config.stop_words))
+    applier = Applier(
+        engine.db, arrived, stop_words=StopWords(config.stop_words), codes=engine.figures.webhook_codes
+    )
     await up.enter_async_context(applier)
     engine.delays, engine.webhooks = applier.counts.delays, applier.counts
     engine.inbound = applier.inbound
@@ -210,7 +212,11 @@ async def _headless(config: Config, options: RunOptions) -> int:
         for number in early:
             engine.drain(signal.Signals(number).name)
 
+    def on_hangup(number: int, _: object) -> None:
+        loop.call_soon_threadsafe(lambda: log.info("the terminal is gone, the engine goes on", signal=number))
+
     before = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+    before[signal.SIGHUP] = signal.signal(signal.SIGHUP, on_hangup)
     try:
         outcome = await run_engine(config, options, "cli", started)
     finally:

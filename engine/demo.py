@@ -9,6 +9,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -70,12 +71,27 @@ def run_demo(options: RunOptions, open_console: OpenConsole | None) -> int:
 
 
 @contextmanager
+def _unwinding() -> Iterator[None]:
+    """Until the engine takes them over, TERM and HUP unwind what has been built, instead of leaving it behind."""
+
+    def leave(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
 def world(scenario: Path | None = None, *, deadline_s: float | None = None) -> Iterator[Config]:
     """A prepared world: everything is there and started but the engine.
 
     `scenario`: another day of the simulator's. `deadline_s`: the campaign's, from now.
     """
-    with _directory() as directory, ExitStack() as up:
+    with _unwinding(), _directory() as directory, ExitStack() as up:
         up.enter_context(server(directory / EMBEDDED))
         secret, token, port = secrets.token_hex(16), secrets.token_hex(16), _free_port()
         day = scenario or up.enter_context(as_file(files("engine.simulator") / "demo.json"))

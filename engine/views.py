@@ -245,8 +245,9 @@ class Viewer:
 
     def _errors(self, at: float) -> tuple[ErrorView, ...]:
         trends: dict[int, list[int]] = {}
-        for figures in self._figures.numbers.values():
-            for code, trend in figures.codes.trends(at).items():
+        numbers = self._figures.numbers.values()
+        for codes in (*(figures.codes for figures in numbers), self._figures.webhook_codes):
+            for code, trend in codes.trends(at).items():
                 total = trends.setdefault(code, [0] * len(trend))
                 trends[code] = [a + b for a, b in zip(total, trend, strict=True)]
         views = [

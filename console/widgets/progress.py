@@ -8,6 +8,9 @@ from console.line import Line
 from console.widgets.header import fitted
 from console.widgets.panel import LinePanel
 
+WIDE = 80
+"""Columns from which the delivered are told beside the rest."""
+
 
 class Progress(LinePanel):
     """Row 3."""
@@ -53,11 +56,15 @@ class Figures(LinePanel):
     """Row 4, right: what is left, what is under way, what is lost from sight."""
 
     def lines(self, frame: Frame, width: int, _height: int) -> Sequence[Line]:
-        """pend, inflight, STUCK, unknown; at the right edge."""
+        """delivered, failed, pend, inflight, STUCK, unknown; at the right edge, and the first left out for room."""
         if frame.snapshot is None:
             return []
         t = totals(frame.snapshot)
-        line = Line("pend ", "faint").add(number(t.pending))
+        line = Line()
+        if width >= WIDE:
+            line.add("delivered ", "faint").add(number(t.delivered)).add("  ")
+        line.add(f"failed {number(t.failed)}", "warning" if t.failed else "faint").add("  ")
+        line.add("pend ", "faint").add(number(t.pending))
         line.add("  inflight ", "faint").add(number(frame.snapshot.in_flight)).add("  ")
         line.add(f"STUCK {number(t.stuck)}", "warning" if t.stuck else "faint").add("  ")
         line.add(f"unknown {number(t.unknown)}", "warning" if t.unknown else "faint")

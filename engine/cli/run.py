@@ -99,6 +99,9 @@ def simulate(
 ) -> None:
     """Answer like Meta's Cloud API on loopback, to try sending without sending.
 
+    It takes the access token "simulator-token" (TIDEGATE_SIMULATOR_TOKEN), signs webhooks with TIDEGATE_APP_SECRET
+    ("simulator-secret") and posts them to TIDEGATE_SIMULATOR_WEBHOOK (http://127.0.0.1:8080/webhook).
+
     \b
     Example:
       tidegate simulate --port 9090 --scenario storm.json

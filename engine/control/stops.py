@@ -37,7 +37,9 @@ def blocked(campaign: Campaign, desired: Desired) -> str | None:
 
 
 def _why_not(campaign: Campaign, number: Number, stopped: Stopped) -> str | None:
-    if number.paused or number.rate <= 0:
+    if not number.paused and number.rate <= 0:
+        return f"the rate of number {number.display} is 0: `tidegate number rate {number.id} N` lets it send"
+    if number.paused:
         by = f" by {number.paused_by}" if number.paused_by else ""
         return f"number {number.display} is paused{by}"
     over = number_stop(number, stopped) or stopped.get(

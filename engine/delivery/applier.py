@@ -17,7 +17,7 @@ from engine.delivery.inbound_rate import InboundRate
 from engine.delivery.runs import Runs
 from engine.domain.inbound import StopWords
 from engine.domain.receipts import Parsed, UnparsableError, parse
-from engine.observe.metrics import JOURNEY, Histogram
+from engine.observe.metrics import JOURNEY, CodeCounts, Histogram
 from engine.postgres import unmatched, webhooks
 from engine.postgres.faults import DATABASE_FAULTS, VALUE_FAULTS
 from engine.postgres.pool import Pool
@@ -95,6 +95,7 @@ class Applier:
         nudge: asyncio.Event | None = None,
         on_applied: Callable[[Sequence[Move]], None] = lambda _: None,
         stop_words: StopWords | None = None,
+        codes: CodeCounts | None = None,
     ) -> None:
         self.counts = Counts()
         self.inbound = InboundRate()
@@ -105,7 +106,7 @@ class Applier:
         self._nudge = nudge or asyncio.Event()
         self._on_applied = on_applied
         self._stop_words = stop_words or StopWords()
-        self._runs = Runs(pool)
+        self._runs = Runs(pool, codes or CodeCounts())
         self._closing = False
         self._in_hand: list[int] = []
         self._room = FEWEST_BODIES

@@ -11,6 +11,7 @@ import structlog
 
 from engine.domain.errors import meaning
 from engine.domain.health import Health
+from engine.observe.metrics import CodeCounts
 from engine.postgres import holds
 from engine.postgres.pool import Pool
 from engine.postgres.statuses import Verdict
@@ -21,8 +22,10 @@ log = structlog.get_logger(__name__)
 class Runs:
     """The health of each campaign on the webhooks' path, in the memory of one applier."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, codes: CodeCounts) -> None:
+        """`codes`: where refusals by webhook are counted, for screens."""
         self._pool = pool
+        self._codes = codes
         self._health: dict[int, Health] = {}
         self._since: dict[int, datetime | None] = {}
 
@@ -33,6 +36,9 @@ class Runs:
         """
         if not verdicts:
             return
+        for one in verdicts:
+            if one.code is not None:
+                self._codes.add(now, one.code)
         standings = await holds.standings(self._pool, {one.lane_id for one in verdicts})
         reasons: dict[int, str] = {}
         for one in verdicts:

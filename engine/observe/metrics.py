@@ -207,6 +207,8 @@ class NodeFigures:
     """What the node's shared parts did."""
 
     numbers: dict[int, NumberFigures] = field(default_factory=dict)
+    webhook_codes: CodeCounts = field(default_factory=CodeCounts)
+    """Refusals that came by webhook, of all numbers."""
     claim_time: Histogram = field(default_factory=Histogram)
     commit_time: Histogram = field(default_factory=Histogram)
     """Of both statements below together."""

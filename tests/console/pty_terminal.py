@@ -17,6 +17,7 @@ import pyte
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 30.0
+BETWEEN_KEYS_S = 0.15
 
 
 class Terminal:
@@ -63,6 +64,12 @@ class Terminal:
         while (text in "\n".join(self.screen.display)) is gone:
             assert self.read(), "the console has gone:\n" + self.raw[-2000:].decode(errors="replace")
             assert time.monotonic() < end, "\n".join(self.screen.display)
+
+    def rest(self) -> None:
+        """Read until nothing is painted for a moment: as long as a hand takes from one key to the next, and longer
+        than the console's guard against keys that come faster than that."""
+        while select.select([self.fd], [], [], BETWEEN_KEYS_S)[0] and self.read():
+            pass
 
     def send(self, data: bytes) -> None:
         os.write(self.fd, data)

@@ -80,6 +80,7 @@ def test_after_a_hang_up_the_engine_lives_on_and_attach_shows_it(
         viewer.until("1 NUMBERS", gone=True)
         viewer.send(b"\x1b")  # not q: a key that is pressed again at once counts as held down
         viewer.until("1 NUMBERS")
+        viewer.rest()
         viewer.send(b"q")
         assert viewer.wait() == 0
         assert RESTORED in viewer.raw
