@@ -64,14 +64,21 @@ DELETE FROM number WHERE number_id = $1
 
 VIEW = """
 SELECT n.id, n.display, n.account, n.token_ref, n.rate, n.provider_limit, n.ceiling, n.paused_by, n.pause_reason,
-       CASE WHEN n.waiting_until > now() THEN n.waiting_until END AS waiting_until, n.waiting_reason,
+       CASE WHEN h.state = 'waiting' THEN h.until WHEN n.waiting_until > now() THEN n.waiting_until END AS waiting_until,
+       CASE WHEN h.state = 'waiting' THEN h.reason ELSE n.waiting_reason END AS waiting_reason,
        CASE WHEN l.released_at IS NULL AND l.expires_at > now() THEN l.node END AS owner, coalesce(l.epoch, 0) AS epoch,
        coalesce(a.n, 0) AS accepted_last_second,
        (SELECT count(*) FROM (SELECT base_db, us FROM send_log
                                WHERE number_id = n.number_id ORDER BY id DESC LIMIT 100) s
          CROSS JOIN LATERAL unnest(s.us) AS u(us)
-         WHERE s.base_db + u.us * interval '1 microsecond' > now() - interval '1 second') AS tries_last_second
+         WHERE s.base_db + u.us * interval '1 microsecond' > now() - interval '1 second') AS tries_last_second,
+       CASE WHEN h.state = 'held' THEN coalesce(h.reason, 'held') END AS held_reason
   FROM number n
+  LEFT JOIN LATERAL (  -- what stands over the number, its account or its credential; what is held first
+    SELECT state, reason, until FROM breaker b
+     WHERE (b.state = 'held' OR b.state = 'waiting' AND b.until > now())
+       AND b.key = CASE b.scope WHEN 'number' THEN n.id WHEN 'account' THEN n.account WHEN 'credential' THEN n.token_ref END
+     ORDER BY b.state, b.breaker_id LIMIT 1) h ON true
   LEFT JOIN lease l USING (number_id)
   LEFT JOIN (SELECT number_id, count(*) AS n FROM try  -- recorded_at: the newest end of the newest partition
               WHERE recorded_at > now() - interval '3 seconds' AND outcome = 'accepted'
@@ -113,6 +120,8 @@ class NumberRow:
     epoch: int
     accepted_last_second: int
     tries_last_second: int
+    held_reason: str | None = None
+    """Of the breaker over it that a person must lift."""
 
     @property
     def state(self) -> str:
@@ -121,7 +130,7 @@ class NumberRow:
             return "paused"
         if self.rate == 0 and self.paused_by is None:
             return "paused"
-        if self.paused_by is not None:
+        if self.paused_by is not None or self.held_reason is not None:
             return "held"
         if self.waiting_until is not None:
             return "waiting"
@@ -132,7 +141,9 @@ class NumberRow:
         """Why it is in that state, where a reason is known."""
         match self.state:
             case "paused" | "held":
-                return self.pause_reason if self.paused_by else "rate 0"
+                if self.paused_by is None:
+                    return self.held_reason or "rate 0"
+                return self.pause_reason
             case "waiting":
                 until = self.waiting_until.isoformat(timespec="seconds") if self.waiting_until else "?"
                 return f"until {until}" + (f": {self.waiting_reason}" if self.waiting_reason else "")
