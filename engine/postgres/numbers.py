@@ -64,7 +64,8 @@ DELETE FROM number WHERE number_id = $1
 
 VIEW = """
 SELECT n.id, n.display, n.account, n.token_ref, n.rate, n.provider_limit, n.ceiling, n.paused_by, n.pause_reason,
-       CASE WHEN h.state = 'waiting' THEN h.until WHEN n.waiting_until > now() THEN n.waiting_until END AS waiting_until,
+       CASE WHEN h.state = 'waiting' THEN h.until WHEN n.waiting_until > now() THEN n.waiting_until
+            END AS waiting_until,
        CASE WHEN h.state = 'waiting' THEN h.reason ELSE n.waiting_reason END AS waiting_reason,
        CASE WHEN l.released_at IS NULL AND l.expires_at > now() THEN l.node END AS owner, coalesce(l.epoch, 0) AS epoch,
        coalesce(a.n, 0) AS accepted_last_second,
@@ -77,7 +78,8 @@ SELECT n.id, n.display, n.account, n.token_ref, n.rate, n.provider_limit, n.ceil
   LEFT JOIN LATERAL (  -- what stands over the number, its account or its credential; what is held first
     SELECT state, reason, until FROM breaker b
      WHERE (b.state = 'held' OR b.state = 'waiting' AND b.until > now())
-       AND b.key = CASE b.scope WHEN 'number' THEN n.id WHEN 'account' THEN n.account WHEN 'credential' THEN n.token_ref END
+       AND b.key = CASE b.scope WHEN 'number' THEN n.id WHEN 'account' THEN n.account
+                                WHEN 'credential' THEN n.token_ref END
      ORDER BY b.state, b.breaker_id LIMIT 1) h ON true
   LEFT JOIN lease l USING (number_id)
   LEFT JOIN (SELECT number_id, count(*) AS n FROM try  -- recorded_at: the newest end of the newest partition
