@@ -119,7 +119,10 @@ class Pipeline(Stops):
     def follow(self, number: Number, over: Breaker | None = None) -> None:
         """The number as people want it now; `over`: the breaker over it, if one is open."""
         self.number = number
-        self.held = (over.reason or "held") if over is not None and over.state == "held" else None
+        if over is not None and over.state == "held":
+            self.held = over.reason or "held"
+        elif self._time() >= self._held_here_until:
+            self.held = None
         if over is not None and over.state == "waiting" and over.until is not None:
             self.silence((over.until - now()).total_seconds(), over.reason or "waiting")
         self._limiter.set_rate(max(self.rate, 1e-3))

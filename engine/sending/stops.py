@@ -19,6 +19,9 @@ from engine.sending.work import Work
 PATIENCE_AT_GATE = 2.0
 """Seconds of silence that marked rows wait out; for longer ones they go back to pending."""
 
+UNTIL_WRITTEN = 2.0
+"""Seconds for which a stop from here holds although the database does not tell of it: its row is being written."""
+
 
 class Stops(ABC):
     """The state of one owned number's stops; a pipeline is built on it."""
@@ -31,6 +34,7 @@ class Stops(ABC):
         """Set by an act in this process before the database knows."""
         self.held: str | None = None
         """Why a person must look before this number sends again."""
+        self._held_here_until = 0.0
         self.provider = Provider(number.ceiling, figures)
         self._shared = shared
         self._time = asyncio.get_running_loop().time
@@ -94,6 +98,7 @@ class Stops(ABC):
     def stop_here(self, reason: str) -> None:
         """Stop at once for what must be lifted, before its row is written."""
         self.held = reason
+        self._held_here_until = self._time() + UNTIL_WRITTEN
         self._withdraw(reason)
 
     def probe(self, breaker_id: int) -> bool:

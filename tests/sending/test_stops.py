@@ -309,3 +309,21 @@ def test_a_fault_while_building_settles_the_row(monkeypatch: pytest.MonkeyPatch)
         assert stage.outcomes.count("not_sent") >= 5
 
     run(scenario())
+
+
+def test_a_stop_from_here_outlasts_what_the_database_said_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        stage = Stage()
+        async with at_work(stage, 80, monkeypatch) as pipeline:
+            await seconds(1)
+            pipeline.stop_here("190 The access token expired")
+            before = len(stage.arrivals)
+            pipeline.follow(pipeline.number)  # read before the breaker's row was written
+            await seconds(1)
+            assert len(stage.arrivals) == before
+            await seconds(2)
+            pipeline.follow(pipeline.number)  # and now there is none: it was refused, or lifted
+            await seconds(2)
+            assert len(stage.arrivals) > before + 100
+
+    run(scenario())
