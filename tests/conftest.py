@@ -7,6 +7,13 @@ import pytest
 from engine.postgres.pool import Pool, open_pool
 from tests.support.database import TestServer, session_server
 
+WAITING = ("tests/journeys/", "tests/faults/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What waits for real time begins first, so that the workers end together."""
+    items.sort(key=lambda item: not item.nodeid.startswith(WAITING))
+
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[TestServer]:

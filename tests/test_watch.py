@@ -28,7 +28,17 @@ def wanted(
     number = SimpleNamespace(
         number_id=NUMBER_ID, id=NUMBER, paused=paused_by is not None, paused_by=paused_by, pause_reason="spam"
     )
-    campaign = SimpleNamespace(campaign_id=CAMPAIGN_ID, name="reminder", try_budget=try_budget)
+    campaign = SimpleNamespace(
+        campaign_id=CAMPAIGN_ID,
+        name="reminder",
+        state="running",
+        try_budget=try_budget,
+        priority=0,
+        deadline=None,
+        numbers=(NUMBER_ID,),
+        quiet=None,
+        zones=(),
+    )
     return Desired(1, cast("Any", {NUMBER_ID: number}), cast("Any", {CAMPAIGN_ID: campaign}), breakers)
 
 
