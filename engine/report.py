@@ -78,7 +78,7 @@ async def until_finished(engine: Engine, options: RunOptions, outcome: Outcome) 
             over_since, stuck_since = None, stuck_since or time()
             if time() - stuck_since >= options.patience:
                 outcome.code = NEEDS_A_PERSON
-                outcome.reasons += [f"{c.name}: {c.reason or c.state}" for c in stopped + waits_for_person]
+                outcome.reasons += [f"{c.name}: {_why(c)}" for c in stopped + waits_for_person]
                 outcome.reasons += [f"{name}: {rows:,} rows are kept aside" for name, rows in aside.items()]
                 engine.drain("only holds remain")
         else:
@@ -102,6 +102,13 @@ def _waits_for_person(campaign: CampaignView, snapshot: Snapshot, aside: int) ->
         return True
     numbers = [n for n in snapshot.numbers if campaign.name in n.campaigns]
     return all(n.state in ("paused", "held") for n in numbers)
+
+
+def _why(campaign: CampaignView) -> str:
+    unknown = campaign.counts[State.UNKNOWN.word]
+    if campaign.reason is None and unknown:
+        return f"{unknown:,} unknown rows wait for evidence, for its policy, or for `tidegate reconcile`"
+    return campaign.reason or campaign.state
 
 
 async def _judge(engine: Engine, outcome: Outcome) -> None:
