@@ -101,25 +101,12 @@ class Engine:
             self.access_token,
             self._event,
         )
-        shared = Shared(
-            db=db,
-            marker=self.marker,
-            writer=self.writer,
-            whatsapp=whatsapp,
-            figures=self.figures,
-            clock=self.clock,
-            access_token=self.access_token,
-            campaigns=self.follower.running,
-            judge=self._judge.judge,
-            probed=self._judge.probed,
-            warm=whatsapp.warm,
-            connected=lambda: self.follower.healthy,
-            request_deadline=config.request_deadline,
-            inbound=self._inbound_last_second,
-        )
         self.identity = Identity(uuid4(), config.node, socket.gethostname(), os.getpid(), config.advertise)
         self.ownership = Ownership(
-            shared, Node(self.identity, config.lease), lambda: self.follower.desired.numbers, db
+            self._shared(whatsapp),
+            Node(self.identity, config.lease),
+            lambda: self.follower.desired.numbers,
+            db,
         )
         self._alerts = Alerts(config.alerts)
         self._watch = Watch(self.figures, self.database)
@@ -147,6 +134,25 @@ class Engine:
         """Webhook requests by HTTP status; the receiver's."""
         self._watched: list[asyncio.Task[None]] = []
         self._also: list[Coroutine[Any, Any, None]] = []
+
+    def _shared(self, whatsapp: WhatsApp) -> Shared:
+        """What every pipeline of this node is built on."""
+        return Shared(
+            db=self.db,
+            marker=self.marker,
+            writer=self.writer,
+            whatsapp=whatsapp,
+            figures=self.figures,
+            clock=self.clock,
+            access_token=self.access_token,
+            campaigns=self.follower.running,
+            judge=self._judge.judge,
+            probed=self._judge.probed,
+            warm=whatsapp.warm,
+            connected=lambda: self.follower.healthy,
+            request_deadline=self.config.request_deadline,
+            inbound=self._inbound_last_second,
+        )
 
     # Life
 

@@ -74,11 +74,10 @@ class Source:
                 yield node.lineno, ".".join(ast.unparse(node.func).split(".")[-2:])
 
     def functions(self) -> Iterator[tuple[int, str, int]]:
-        """Line, name and length of each function's body, docstring included. A signature is not counted: a command's
-        options are declared there, one by one, and a list that is long is no tangle."""
+        """Line, name and length of each function, docstring included."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield node.lineno, node.name, (node.end_lineno or node.lineno) - node.body[0].lineno + 1
+                yield node.lineno, node.name, (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def parsed(path: str, text: str) -> Source:

@@ -67,6 +67,7 @@ async def _follow_one(db: Pool, campaign: Campaign, reason: str | None) -> None:
             db, campaign.campaign_id, holds.STOPS, free
         ):
             log.info("campaign resumed", campaign=campaign.name)
-    elif (campaign.state, campaign.reason) != ("held", reason):
-        if await holds.hold(db, campaign.campaign_id, reason, holds.STOPS):
-            log.error("campaign held", campaign=campaign.name, reason=reason)
+    elif (campaign.state, campaign.reason) != ("held", reason) and await holds.hold(
+        db, campaign.campaign_id, reason, holds.STOPS
+    ):
+        log.error("campaign held", campaign=campaign.name, reason=reason)
