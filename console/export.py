@@ -4,12 +4,11 @@ import re
 
 
 def svg_to_png(svg: str) -> bytes:
-    """A PNG of an exported screen. Needs cairosvg (extra `test`); raises ImportError without it.
+    """A PNG of an exported screen. Needs resvg-py (extra `test`) and the DejaVu fonts; raises ImportError without the first.
 
-    Textual names a web font that cairo cannot fetch and would replace by a proportional one.
+    Textual names a web font, which a picture cannot fetch; the replacement has every glyph that the console draws.
     """
-    import cairosvg
+    import resvg_py
 
     local = re.sub(r"@font-face\s*\{.*?\}", "", svg, flags=re.DOTALL).replace("Fira Code", "DejaVu Sans Mono")
-    png: bytes = cairosvg.svg2png(bytestring=local.encode())
-    return png
+    return bytes(resvg_py.svg_to_bytes(svg_string=local.replace("arial", "DejaVu Sans")))
