@@ -1,4 +1,4 @@
-"""One table of all that was measured, and what it was measured on."""
+"""What was promised and whether it was kept, all that was measured, and on what: nothing here is written by hand."""
 
 import platform
 import subprocess
@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from textwrap import fill
 
 import psutil  # type: ignore[import-untyped]
 
 from tests.bench.world import ROOT
 
 PLACE = ROOT / "tests" / "bench" / "RESULTS.md"
-REMARKS = "<!-- Written by hand from here on: the next run keeps it. -->"
+WIDTH = 118
 VERSIONS = ("asyncpg", "httpx", "msgspec", "pgqueuer", "pyreqwest", "textual", "uvicorn", "uvloop")
+BUDGETS = ("Budget", "Measured", "")
 HEADINGS = ("Measured", "Per second", "CPU ms each", "p50 ms", "p99 ms", "Beside it")
 
 
@@ -47,34 +49,48 @@ class Goal:
     measured: str
     kept: bool
 
+    def cells(self) -> Sequence[str]:
+        """As text."""
+        return [self.what, self.measured, "met" if self.kept else "NOT MET"]
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What one part of the bench brings home."""
+    """What one part of the bench brings home. `remarks`: paragraphs; whatever they claim follows from the figures."""
 
-    rows: Sequence[Row]
+    rows: Sequence[Row] = ()
     goals: Sequence[Goal] = ()
+    remarks: Sequence[str] = ()
 
 
 def render(sections: Iterable[Section], postgres: str, course: str) -> str:
-    """The document, without what was written by hand. `course`: how the run went."""
+    """The document. `course`: how the run went."""
     sections = list(sections)
-    lines = ["# Bench", "", "`make bench` (`python -m tests.bench`) measures anew and writes this file.", ""]
-    lines += [f"- {line}" for line in _circumstances(postgres, course)]
-    lines += ["", _line(HEADINGS), _line(["---", "--:", "--:", "--:", "--:", "---"])]
-    lines += [_line(row.cells()) for section in sections for row in section.rows]
     goals = [goal for section in sections for goal in section.goals]
+    rows = [row for section in sections for row in section.rows]
+    lines = [
+        "# Bench",
+        "",
+        "Written by `make bench` (`python -m tests.bench`), all of it: edit the bench instead.",
+        "",
+    ]
+    lines += [f"- {line}" for line in _circumstances(postgres, course)]
     if goals:
-        lines += ["", "Goals:", ""]
-        lines += [f"- {'kept' if g.kept else 'MISSED'}: {g.what}: {g.measured}" for g in goals]
+        met = sum(goal.kept for goal in goals)
+        lines += ["", f"## Budgets: {met} of {len(goals)} met", ""]
+        lines += _table(BUDGETS, ("---", "---", "---"), (goal.cells() for goal in goals))
+    if rows:
+        lines += ["", "## Figures", ""]
+        lines += _table(HEADINGS, ("---", "--:", "--:", "--:", "--:", "---"), (row.cells() for row in rows))
+    remarks = [remark for section in sections for remark in section.remarks]
+    if remarks:
+        lines += ["", "## Reading them"]
+        lines += [line for remark in remarks for line in ("", fill(remark, WIDTH, break_on_hyphens=False))]
     return "\n".join(lines) + "\n"
 
 
-def keep(text: str, place: Path = PLACE) -> None:
-    """Write the document; the remarks at its end stay."""
-    before = place.read_text("utf-8") if place.exists() else ""
-    remarks = before.partition(REMARKS)[2].strip()
-    place.write_text(f"{text}\n{REMARKS}\n\n{remarks}\n", "utf-8")
+def _table(headings: Sequence[str], rule: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [_line(headings), _line(rule), *(_line(row) for row in rows)]
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -21,14 +21,15 @@ EVERY_S = 15.0
 MOST = 0.02
 NUMBERS = 10
 RATE = 1000.0
+WATCHED_S = 6.0
 SCRAPES, COUNTED = 100, 100_000
 
 
 async def measure(world: World) -> Section:
     """The engine at its work, then a page and a count by themselves."""
-    async with sends.sending(world, sends.ONE) as (simulator, process, _):
+    async with sends.sending(world, sends.ONE) as at_work:
         await asyncio.sleep(sends.RAMP_S)
-        engine = await sends.window(world, simulator, process)
+        engine = await sends.window(world, at_work.simulator, at_work.process, WATCHED_S)
     page_s, page = scrape()
     count_s = counted()
     share = (page_s / EVERY_S + count_s * RATE) / (engine.each_ms / 1000 * RATE)

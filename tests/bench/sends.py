@@ -5,24 +5,28 @@ same server. A send counts when the simulator has taken it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
 import psutil  # type: ignore[import-untyped]
 
+from engine.domain.pacing import interval, window_seconds
 from engine.postgres.pool import Pool
 from tests.bench.pgqueuer_worker import Choice, enqueue
 from tests.bench.results import Goal, Row, Section
 from tests.bench.terminal import Terminal, open_terminal
 from tests.bench.usage import Span, between, look
-from tests.bench.world import TIDEGATE, TOKEN_VARIABLE, World, command, module, provider, tail
+from tests.bench.world import LATENCY_MS, TIDEGATE, TOKEN_VARIABLE, World, command, module, provider, tail
 from tests.support import builders
 from tests.support.simulator import Simulator
 
 RUN_S = 20.0
 RAMP_S, WINDOW_S = 0.2 * RUN_S, 0.6 * RUN_S
 """Measured is what lies between 20 % and 80 % of a run; the simulator's first request begins it."""
+
+FULL = 0.85
+"""The share of a core from which on whoever has it is taken to be at its end."""
 
 STARTS_WITHIN_S = 30.0
 IDS = tuple(f"1065403522429{n:02}" for n in range(10))
@@ -31,15 +35,35 @@ SCREEN = (120, 40)
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Numbers of one rate each, in messages/s."""
+    """Numbers of one rate each, in messages/s; each is granted `limit`, a quarter more unless told otherwise.
+
+    There are people enough for `lasts_s` seconds, and for a slow start.
+    """
 
     numbers: int
     rate: float
+    limit: float | None = None
+    lasts_s: float = RUN_S
 
     @property
     def name(self) -> str:
         """For the table."""
         return f"{'one number' if self.numbers == 1 else f'{self.numbers} numbers'} at {self.rate:,.0f}/s"
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """An engine at work. `url`: its database; `port`: where it listens."""
+
+    simulator: Simulator
+    process: psutil.Process
+    pool: Pool
+    url: str
+    port: int
+
+
+Prepare = Callable[[str, Pool, Load], Awaitable[None]]
+"""Puts numbers, a running campaign and its people into the database at a URL, before the engine starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +101,26 @@ FLAT_OUT = Load(1, 4000.0)
 """More than one process can do: what is measured is its limit."""
 
 
+COMPARED = (
+    "**What is compared.** Every contestant posts the same request to the same simulator "
+    f"({LATENCY_MS:.0f} ms, no limit of its own), one after another, on one machine that also carries the simulator "
+    "and Postgres (the product's own settings, fsync on). CPU is that of the sending process with all its threads, "
+    f"over {WINDOW_S:.0f} s in the middle of a run of {RUN_S:.0f} s. The engine's figure holds everything it does: "
+    "claim, mark before the send, pace, result, books, proof of the ceiling, and three statuses a message received, "
+    f"stored and applied. Its windows are {window_seconds(ONE.rate)} s wide, so that "
+    + " and ".join(
+        f"{load.name} means at most {load.numbers / interval(load.rate):,.0f} sends/s" for load in (ONE, TEN)
+    )
+    + "."
+)
+
+FAIR = (
+    "**Fair to the others.** httpx and PgQueuer get no statuses, keep no pace, mark nothing before a send and keep no "
+    "message id. PgQueuer runs under uvloop as `pgq run` does, with asyncpg's pool and shared clients. httpx's default "
+    "pool gets dear when more tasks want it than it has connections, so it is measured on both sides of that line."
+)
+
+
 async def measure(world: World) -> Section:
     """All contestants, one after another."""
     headless = await engine(world, ONE)
@@ -96,20 +140,37 @@ async def measure(world: World) -> Section:
         *(_row(choice.name, m) for choice, m in queues.items()),
     ]
     asked, *others = (headless.per_cpu_second / measured.per_cpu_second for measured in queues.values())
-    return Section(rows, [*_goals(headless, console, ten_console), *_against(asked, others)])
+    goals = [*_goals(headless, console, ten_console), *_against(asked, others)]
+    return Section(rows, goals, [COMPARED, FAIR, _next_bottleneck(flat_out)])
+
+
+async def people(url: str, pool: Pool, load: Load) -> None:
+    """One campaign over all numbers, with more people than a run can write to."""
+    made = await numbered(pool, load)
+    await builders.recipients(pool, made, round(load.numbers * load.rate * (load.lasts_s + STARTS_WITHIN_S)))
+    await pool.execute("VACUUM ANALYZE")
+
+
+async def numbered(pool: Pool, load: Load, name: str = "reminder") -> builders.MadeCampaign:
+    """The numbers, and a running campaign that may use them all."""
+    ids = list(IDS[: load.numbers])
+    for number in ids:
+        limit = load.limit or load.rate * 1.25
+        await builders.number(pool, number, rate=load.rate, limit=limit, token=f"env:{TOKEN_VARIABLE}")
+    return await builders.campaign(pool, name, numbers=ids, state="running", body=["name"])
 
 
 @asynccontextmanager
 async def sending(
-    world: World, load: Load, terminal: Terminal | None = None
-) -> AsyncIterator[tuple[Simulator, psutil.Process, Pool]]:
-    """An engine that sends at full rate with statuses flowing back: the provider, its process, its database."""
+    world: World, load: Load, terminal: Terminal | None = None, prepare: Prepare = people, **settings: str
+) -> AsyncIterator[Sending]:
+    """An engine that sends at full rate with statuses flowing back. `settings`: gateway_token="x" and the like."""
     port = world.port()
     async with AsyncExitStack() as up:
         url, pool = await up.enter_async_context(world.database())
-        await _audience(pool, load)
+        await prepare(url, pool, load)
         simulator = await up.enter_async_context(provider(f"http://127.0.0.1:{port}/webhook"))
-        environment = world.environment(url, api_url=simulator.url, listen=f"127.0.0.1:{port}")
+        environment = world.environment(url, api_url=simulator.url, listen=f"127.0.0.1:{port}", **settings)
         words = (TIDEGATE, "run") if terminal else (TIDEGATE, "run", "--no-ui")
         log = world.directory / "engine.log"
         screen = terminal.slave if terminal else None
@@ -122,17 +183,17 @@ async def sending(
             raise RuntimeError(
                 f"The engine sent nothing for {STARTS_WITHIN_S:.0f} s. It said: {said}"
             ) from None
-        yield simulator, process, pool
+        yield Sending(simulator, process, pool, url, port)
 
 
 async def engine(world: World, load: Load, *, console: bool = False) -> Measured:
     """The engine itself, statuses flowing."""
     async with AsyncExitStack() as up:
         terminal = up.enter_context(open_terminal(*SCREEN)) if console else None
-        simulator, process, pool = await up.enter_async_context(sending(world, load, terminal))
+        at_work = await up.enter_async_context(sending(world, load, terminal))
         await asyncio.sleep(RAMP_S)
-        measured = await window(world, simulator, process)
-        behind = int(await pool.fetchval("SELECT count(*) FROM inbox_work"))
+        measured = await window(world, at_work.simulator, at_work.process)
+        behind = int(await at_work.pool.fetchval("SELECT count(*) FROM inbox_work"))
         return Measured(measured.sends, measured.statuses, measured.span, behind)
 
 
@@ -176,17 +237,6 @@ async def baseline(world: World, name: str, arguments: Callable[[str], Sequence[
             return await window(world, simulator, process)
 
 
-async def _audience(pool: Pool, load: Load) -> None:
-    ids = list(IDS[: load.numbers])
-    for number in ids:
-        await builders.number(
-            pool, number, rate=load.rate, limit=load.rate * 1.25, token=f"env:{TOKEN_VARIABLE}"
-        )
-    made = await builders.campaign(pool, numbers=ids, state="running", body=["name"])
-    await builders.recipients(pool, made, round(load.numbers * load.rate * (RUN_S + STARTS_WITHIN_S)))
-    await pool.execute("VACUUM ANALYZE")
-
-
 def _row(what: str, measured: Measured) -> Row:
     span = measured.span
     notes = [f"{name} {span.cores(name):.0%} of a core" for name in ("sender", "Postgres", "simulator")]
@@ -220,3 +270,24 @@ def _against(asked: float, others: Sequence[float]) -> list[Goal]:
             min(held, tuned) >= 10,
         ),
     ]
+
+
+def _next_bottleneck(flat_out: Measured) -> str:
+    """What was at its end when more was asked for than one process can do."""
+    span, cores = flat_out.span, psutil.cpu_count() or 1
+    parts = {"the engine": "sender", "Postgres": "Postgres", "the simulator": "simulator"}
+    used = {part: span.cores(name) for part, name in parts.items()}
+    total = sum(used.values()) + span.others
+    shares = ", ".join(f"{part} {share:.0%} of a core" for part, share in used.items())
+    dearest = max(used, key=lambda part: used[part])
+    if used[dearest] >= FULL:
+        end = f"{dearest} had one core to itself and could not use another: that is the next bottleneck"
+        end += "; more rate asks for a second node with other numbers" if dearest == "the engine" else ""
+    elif total >= FULL * cores:
+        end = f"the {cores} cores of this machine were the limit, not one part of the engine"
+    else:
+        end = f"nothing was at its end ({total:.0%} of {cores} cores were busy): the limit is a wait, not CPU"
+    return (
+        f"**Next bottleneck.** Asked for {FLAT_OUT.rate:,.0f}/s one process did {flat_out.sends:,.0f} sends/s and took "
+        f"{flat_out.statuses:,.0f} statuses/s, with {shares}, strangers {span.others:.0%}: {end}."
+    )

@@ -33,10 +33,18 @@ class Terminal:
         time than what is measured: so `shows` must be drawn in one piece, and not before."""
         self._newest = ""
         os.write(self._master, key.encode())
+        await self.until(shows, within_s)
+
+    async def until(self, shows: str, within_s: float) -> None:
+        """Return when `shows` was drawn; TimeoutError."""
         async with asyncio.timeout(within_s):
             while shows not in self._newest:
                 self._moved.clear()
                 await self._moved.wait()
+
+    def stall(self) -> None:
+        """Read no more, as a connection that hangs: soon the program cannot draw."""
+        asyncio.get_running_loop().remove_reader(self._master)
 
     def read(self) -> None:
         """Take what the program has drawn."""

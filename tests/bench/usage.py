@@ -10,6 +10,8 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 
 STRANGERS_EVERY_S = 5.0
+BUSY_CORES = 0.15
+"""From this much on strangers are told of as noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,20 @@ class Strangers:
         """In words."""
         half, most = quantile(self.cores, 0.5), quantile(self.cores, 1.0)
         return f"strangers had {half:.0%} of a core busy meanwhile (median), at most {most:.0%}"
+
+    def remark(self) -> str:
+        """How far the figures are to be trusted."""
+        half = quantile(self.cores, 0.5)
+        if half >= BUSY_CORES:
+            return (
+                f"**Noise.** Others had {half:.0%} of a core of this machine: waits (p99, gaps, first pictures) hold "
+                "their load too, rates that the machine limits are lower than it could do alone, and CPU for a send is "
+                "dearer with cold caches. Ratios within this run are the better part of it."
+            )
+        return (
+            f"**Noise.** Others had {half:.0%} of a core of this machine. The contestants, the simulator, Postgres and "
+            "the bench itself share its cores all the same: read ratios within this run before figures by themselves."
+        )
 
 
 def main_thread_s(process: psutil.Process) -> float:
