@@ -135,7 +135,11 @@ class Viewer:
             read_only=read_only,
             draining=draining,
             numbers=numbers,
-            campaigns=tuple(self._campaign(c, desired, numbers) for c in desired.campaigns.values()),
+            campaigns=tuple(
+                self._campaign(c, desired, numbers)
+                for c in desired.campaigns.values()
+                if c.control_of is None
+            ),
             errors=self._errors(at),
             stuck=self._stuck(desired),
             unknown=sum(counts[State.UNKNOWN] for counts in database.counts.values()),
@@ -173,7 +177,11 @@ class Viewer:
         over = stops.number_stop(number, {(b.scope, b.key): b for b in desired.breakers})
         state, reason, until_s = _state(number, pipeline, over)
         rows = self._database.in_flight.get(key, _NOTHING)
-        served = [c for c in desired.campaigns.values() if key in c.numbers and c.state == "running"]
+        served = [
+            c
+            for c in desired.campaigns.values()
+            if key in c.numbers and c.state == "running" and c.control_of is None
+        ]
         top, share = _errors_of(figures, at)
         return NumberView(
             id=number.id,

@@ -4,12 +4,15 @@ The viewer shows how things stand; here is how they change. Belongs to the engin
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
+from engine.domain.control import ControlSend, by_phone
 from engine.domain.errors import Scope
 from engine.domain.forecast import Demand, late_rows
+from engine.domain.message import masked
 from engine.domain.recipient import State
-from engine.domain.snapshot import CampaignView, HoldView, NumberView, Snapshot
+from engine.domain.snapshot import CampaignView, ControlView, HoldView, NumberView, Snapshot
 from engine.observe.figures import DatabaseFigures
 from engine.observe.metrics import NodeFigures
 from engine.observe.silence import Silence
@@ -70,6 +73,7 @@ class Watch:
             idle_s=self._database.progress.idle(at, key) if view.state == "running" else 0.0,
             delivered_share=delivered.share(key),
             delivered_norm=delivered.norm(key),
+            controls=_controls(self._database.controls.get(key, ())),
         )
 
 
@@ -84,6 +88,14 @@ def _demand(view: CampaignView, campaign: Campaign) -> Demand:
         frozenset(map(str, campaign.numbers)),
         campaign.quiet,
         campaign.zones,
+    )
+
+
+def _controls(sends: Sequence[ControlSend]) -> tuple[ControlView, ...]:
+    return tuple(
+        ControlView(masked(one.phone), one.last_round, one.last_state or "-", one.waiting_s)
+        for one in by_phone(sends)
+        if one.waiting_s is not None
     )
 
 

@@ -216,7 +216,7 @@ def test_campaigns_have_the_public_shape(tidegate: Tidegate, campaign: str) -> N
     assert list(shown) == [
         "name", "state", "reason", "planned", "counts", "accepted", "tries", "attempts", "possible_duplicates",
         "assumed_sent", "errors", "refusals", "numbers", "started_at", "finished_at", "eta",
-        "start_at", "deadline", "late", "canary",
+        "start_at", "deadline", "late", "canary", "controls",
     ]  # fmt: skip
     assert shown["counts"] == {state.word: 3 if state is State.PENDING else 0 for state in State}
     assert json.loads(tidegate("campaign list --json").stdout) == [shown]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from engine.cli.report import print_controls
 from engine.cli.root import new_group
 from engine.cli.session import Json, Name, act, database, print_json, print_table, settings
 
@@ -110,11 +111,15 @@ def show(ctx: typer.Context, name: Name, as_json: Json = False) -> None:
 
     from engine.commands.campaign import report_json
 
-    shown = report_json(asyncio.run(once()))
+    found = asyncio.run(once())
+    shown = report_json(found)
     if as_json:
         print_json(shown)
         return
     _print_report(shown)
+    if found.controls:
+        print()
+        print_controls(found.controls)
 
 
 def _summary(report: "CampaignReport") -> list[object]:

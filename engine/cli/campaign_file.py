@@ -85,6 +85,8 @@ def _parameters(ctx: typer.Context) -> dict[str, Any]:
 
 
 def _typed(where: str, key: str, value: object, *, several: bool) -> object:
+    if several and isinstance(value, Mapping):  # control-values as a table
+        return [f"{one}={_typed(where, key, text, several=False)}" for one, text in value.items()]
     if several and isinstance(value, list):
         return [_typed(where, key, one, several=False) for one in value]
     if isinstance(value, bool):

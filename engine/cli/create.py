@@ -8,7 +8,8 @@ import typer
 
 from engine.cli.campaign_file import content_of_file, read_campaign_file
 from engine.cli.session import Json, Name, act
-from engine.cli.values import canary, columns, moment, quiet_hours, seconds, share, zone
+from engine.cli.values import canary, columns, moment, pair, quiet_hours, seconds, share, zone
+from engine.domain.control import Control as ControlPhones
 
 Numbers = Annotated[
     list[str], typer.Option("--number", metavar="ID", help="A number to send from; repeat it for several.")
@@ -84,6 +85,25 @@ CanaryWait = Annotated[
     Any,
     typer.Option("--canary-wait", metavar="TIME", parser=seconds, help="For statuses, before it is judged."),
 ]
+Control = Annotated[
+    list[str] | None,
+    typer.Option("--control", metavar="PHONE", help="One of your own phones, that gets it first; repeat it."),
+]
+ControlEvery = Annotated[
+    Any,
+    typer.Option(
+        "--control-every", metavar="TIME", parser=seconds, help="And again so often while the campaign runs."
+    ),
+]
+ControlValues = Annotated[
+    list[Any] | None,
+    typer.Option(
+        "--control-values",
+        metavar="COLUMN=TEXT",
+        parser=pair,
+        help="What control phones read there; repeat it.",
+    ),
+]
 File = Annotated[
     Path | None,
     typer.Option(
@@ -117,6 +137,9 @@ def create(
     canary: First = None,
     canary_max_failed: CanaryMaxFailed = "10%",
     canary_wait: CanaryWait = "1m",
+    control: Control = None,
+    control_every: ControlEvery = None,
+    control_values: ControlValues = None,
     unknown: Unknown = "hold",
     unknown_after: UnknownAfter = "30m",
     max_attempts: MaxAttempts = 8,
@@ -134,7 +157,8 @@ def create(
           --language pt_BR --body name,date
       tidegate campaign create ticket --from ticket.toml
       tidegate campaign create sale --number 106540352242922 --template sale_v1 --language pt_BR --canary 2% \\
-          --start-at 2027-03-12T09:00-03:00 --quiet 21:00-08:00 --timezone recipient
+          --start-at 2027-03-12T09:00-03:00 --quiet 21:00-08:00 --timezone recipient \\
+          --control +5511988887777 --control-every 30m
     \b
     ticket.toml, where a value is a column of the audience or a text for everybody:
       number = ["106540352242922"]
@@ -156,24 +180,21 @@ def create(
 
     first = replace(canary, max_failed=canary_max_failed, wait_s=canary_wait) if canary is not None else None
     draft = Draft(
-        name=name,
-        numbers=tuple(dict.fromkeys(number)),
-        template=template,
-        language=language,
-        body=columns(body),
-        content=content_of_file(ctx) if file else None,
-        category=category,
-        priority=priority,
-        start_at=start_at,
-        deadline=deadline,
-        quiet=quiet,
-        zone=timezone,
-        canary=first,
-        unknown_policy=unknown,
-        unknown_after=unknown_after,
-        max_attempts=max_attempts,
-        try_budget=try_budget,
-        max_failed=max_failed,
-        retry_marketing_limit=retry_marketing_limit,
-    )
+        name=name, numbers=tuple(dict.fromkeys(number)), template=template, language=language,
+        body=columns(body), content=content_of_file(ctx) if file else None, category=category,
+        priority=priority, start_at=start_at, deadline=deadline, quiet=quiet, zone=timezone,
+        canary=first, control=_control(control, control_every, control_values),
+        unknown_policy=unknown, unknown_after=unknown_after, max_attempts=max_attempts,
+        try_budget=try_budget, max_failed=max_failed, retry_marketing_limit=retry_marketing_limit,
+    )  # fmt: skip
     act(ctx, as_json, lambda commands: commands.create_campaign(draft))
+
+
+def _control(
+    phones: list[str] | None, every: float | None, values: list[tuple[str, str]] | None
+) -> ControlPhones | None:
+    if phones:
+        return ControlPhones(tuple(phones), dict(values or ()), every)
+    if every is not None or values:
+        raise typer.BadParameter("--control-every and --control-values are for --control: give a phone, too")
+    return None

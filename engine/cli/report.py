@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli.session import Json, Name, database, print_json, print_table, settings
+from engine.domain.count import counted
+from engine.domain.duration import format_duration
+from engine.domain.message import masked
 
 if TYPE_CHECKING:
     from engine.domain.closing import Closing
+    from engine.domain.control import ControlStanding
 
 DOES_NOT_BALANCE = 5
 
@@ -100,6 +104,7 @@ def as_object(found: "Closing") -> dict[str, object]:
             }
             for p in found.paces
         ],
+        "controls": found.controls.as_json() if found.controls else None,
     }
 
 
@@ -127,6 +132,9 @@ def lines(found: "Closing") -> list[tuple[object, ...]]:
         figures = {"tries": p.tries, "throttled": p.throttled, "mean per second": p.mean}
         figures |= {"best minute per second": p.best, "rate": p.rate, "limit": p.limit}
         rows += [("number", p.number, word, value) for word, value in figures.items()]
+    for one in found.controls.phones if found.controls else ():
+        for word in ("sent", "delivered", "failed", "not_sent"):
+            rows.append(("control", masked(one.phone), word, getattr(one, word)))
     return rows
 
 
@@ -182,11 +190,35 @@ def _print(found: "Closing") -> None:
                 for b in found.line
             ],
         )
+    if found.controls:
+        print()
+        print_controls(found.controls)
     print()
     if not found.faults:
         print(f"It balances: {found.planned:,} planned, {sum(found.counts.values()):,} accounted for.")
         return
     print("IT DOES NOT BALANCE: " + " ".join(found.faults) + " Run `tidegate audit`.")
+
+
+def print_controls(controls: "ControlStanding") -> None:
+    """Control phones, who are no part of the audience."""
+    every = f", every {format_duration(controls.every_s)}" if controls.every_s else ""
+    print(f"Control phones, not counted above: {counted(controls.rounds, 'round')}{every}")
+    print_table(
+        ["CONTROL", "SENT", "DELIVERED", "FAILED", "NOT SENT", "LATEST", "WAITING"],
+        [
+            (
+                masked(one.phone),
+                one.sent,
+                one.delivered,
+                one.failed,
+                one.not_sent,
+                one.last_state,
+                None if one.waiting_s is None else f"{one.waiting_s:.0f} s",
+            )
+            for one in controls.phones
+        ],
+    )
 
 
 def _moment(at: object) -> str:

@@ -65,6 +65,14 @@ def zone(text: str) -> str:
         raise typer.BadParameter(str(error)) from None
 
 
+def pair(text: str) -> tuple[str, str]:
+    """`name=Ana` → ("name", "Ana")."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise typer.BadParameter(f"{text!r} is no column=value, such as name=Ana")
+    return key.strip(), value.strip()
+
+
 def canary(text: str) -> Canary:
     """`500` or `2%`."""
     try:

@@ -7,12 +7,23 @@ from datetime import timedelta
 
 from engine import clock
 from engine.commands.act import Acts, Done, Refused
-from engine.commands.draft import POLICIES, check, checked_content
+from engine.commands.draft import POLICIES, check, checked_content, checked_control
+from engine.domain.count import counted
 from engine.domain.duration import format_duration
 from engine.domain.errors import describe
 from engine.domain.forecast import Demand, late_rows
 from engine.domain.recipient import OPEN, State
-from engine.postgres import asides, audience_imports, books, budgets, campaigns, canaries, previews, schedules
+from engine.postgres import (
+    asides,
+    audience_imports,
+    books,
+    budgets,
+    campaigns,
+    canaries,
+    controls,
+    previews,
+    schedules,
+)
 from engine.postgres import rows as row_lists
 from engine.postgres.campaigns import CampaignReport, CampaignRow, Draft, Standing
 from engine.postgres.pool import Connection, Executor
@@ -26,6 +37,7 @@ class CampaignCommands(Acts):
         """A new campaign in state draft. An `unknown_after` below the floor is raised to it, and said."""
         draft = replace(draft, content=checked_content(draft))
         check(draft)
+        draft = replace(draft, control=checked_control(draft))
         warnings = []
         if draft.unknown_after < self._unknown_floor:
             warnings.append(
@@ -52,10 +64,10 @@ class CampaignCommands(Acts):
         """From draft or scheduled to running. An empty campaign is refused, and one with many equal numbers in a file
         of its audience, or overdue, unless `confirm` says that a person has looked. What is kept aside stays there,
         and is said, as is a canary that goes first."""
-        aside = to_us = first = 0
+        aside = to_us = first = phones = 0
 
         async def settle_doubts(db: Connection, standing: Standing) -> None:
-            nonlocal aside, to_us, first
+            nonlocal aside, to_us, first, phones
             await campaigns.lock(db, standing.campaign_id)
             await _confirm_overdue(db, name, standing, confirm)
             if confirm:
@@ -70,9 +82,11 @@ class CampaignCommands(Acts):
             to_us = await previews.marketing_to_us(db, standing.campaign_id)
             if standing.planned and standing.state in ("draft", "scheduled", "held"):
                 first = await canaries.prepare(db, standing.campaign_id)
+                phones = await controls.prepare(db, standing.campaign_id)
 
         done = await self._move("start campaign", name, ("draft", "scheduled"), "running", gate=settle_doubts)
-        said = [_kept_aside(name, aside)] if aside else []
+        said = [f"{counted(phones, 'control phone')} first, and then the audience."] if phones else []
+        said += [_kept_aside(name, aside)] if aside else []
         said += [_never_delivered(to_us)] if to_us else []
         said += [f"{first:,} rows go first; the others follow when these have done well."] if first else []
         return replace(done, warnings=(*done.warnings, *said))
@@ -138,7 +152,9 @@ class CampaignCommands(Acts):
             rows = await campaigns.view(db, name)
             only = rows[0].campaign_id if name is not None and rows else None
             counts, tallies = await books.balances(db, only), await books.tallies(db, only)
-            examples = {}
+            examples, standing = {}, None
+            if only is not None:
+                standing = await controls.standing(db, only)
             if only is not None and only in tallies:
                 codes = {*tallies[only].errors, *tallies[only].refusals}
                 examples = await row_lists.examples(db, only, codes)
@@ -153,6 +169,7 @@ class CampaignCommands(Acts):
                 tallies.get(row.campaign_id, books.Tallies()),
                 examples,
                 late_rows(_demand(row, waiting), [_demand(o, waiting) for o in others], now),
+                standing,
             )
             for row in rows
         ]
@@ -273,6 +290,7 @@ def report_json(report: CampaignReport) -> dict[str, object]:
         "deadline": row.deadline.isoformat() if row.deadline else None,
         "late": report.late,
         "canary": row.canary,
+        "controls": report.controls.as_json() if report.controls else None,
     }
 
 

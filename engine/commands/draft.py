@@ -6,6 +6,7 @@ from dataclasses import replace
 from engine import clock
 from engine.commands.act import Refused
 from engine.domain.content import Content, ContentRefused, read_content, write_content
+from engine.domain.control import Control, ControlRefused, checked
 from engine.postgres.campaigns import Draft
 
 POLICIES = {
@@ -27,6 +28,16 @@ def checked_content(draft: Draft) -> Content | None:
         return read_content(write_content(content))
     except ContentRefused as refused:
         raise Refused(f"The campaign's content is not usable: {refused}.") from None
+
+
+def checked_control(draft: Draft) -> Control | None:
+    """Its control phones in E.164, with values for all that the template takes."""
+    if draft.control is None:
+        return None
+    try:
+        return checked(draft.control, draft.content or Content.of_columns(draft.body))
+    except ControlRefused as refused:
+        raise Refused(f"The control phones are not usable: {refused}.") from None
 
 
 def check(draft: Draft) -> None:

@@ -9,7 +9,7 @@ from engine.commands.act import Acts, Refused
 from engine.domain.closing import Beat, Closing, Pace, Reason
 from engine.domain.errors import MEANINGS, THROTTLES, describe
 from engine.domain.recipient import State
-from engine.postgres import audience_imports, books, campaign_reports, campaigns
+from engine.postgres import audience_imports, books, campaign_reports, campaigns, controls
 from engine.postgres.campaign_reports import Expired, Grant, Minute
 
 SOURCES = {
@@ -46,6 +46,7 @@ class ReportCommands(Acts):
             since = await campaign_reports.created_at(db, id_)
             minutes = await campaign_reports.minutes(db, id_, since, THROTTLE_CODES)
             grants = await campaign_reports.grants(db, id_)
+            standing = await controls.standing(db, id_)
         failed = sorted(tallies.errors.items(), key=lambda item: (-item[1], item[0]))
         known = sum(tallies.errors.values())
         reasons = [Reason("failed", describe(code).title, n, code) for code, n in failed if n]
@@ -76,6 +77,7 @@ class ReportCommands(Acts):
             folded_lines=imports.folded,
             line=_line(minutes),
             paces=[_pace(grant, minutes) for grant in grants],
+            controls=standing,
         )
 
 

@@ -42,6 +42,7 @@ def standing_jobs(db: Pool, limits: Limits, follower: Follower) -> list[Job]:
         Job("start scheduled", 1.0, lambda: opening.start_due(db)),
         Job("follow clocks", 1.0, lambda: opening.follow_clocks(db)),
         Job("judge canaries", 1.0, lambda: opening.judge_canaries(db)),
+        Job("follow control phones", 0.5, lambda: opening.follow_controls(db)),
         Job("guard reach", LOOK, Reach(db).guard),
         Job("pass waits", 1.0, lambda: _pass_waits(db)),
         Job("reconcile", 15.0, lambda: reconcile.run(db, limits, dry_run=False)),

@@ -1,13 +1,17 @@
-"""When rows may go out: starts at their time, quiet hours by the clocks of zones, a canary before its audience."""
+"""When rows may go out: starts at their time, quiet hours by the clocks of zones, control phones and a canary before
+their audience."""
 
 import structlog
 
 from engine.domain.canary import why_not
 from engine.domain.quiet import is_quiet, next_change
-from engine.postgres import canaries, schedules
+from engine.postgres import canaries, controls, schedules
 from engine.postgres.canaries import Watched
 from engine.postgres.pool import Pool
 from engine.postgres.schedules import Clock, ClockedLane
+
+CONTROL_MOST_S = 60.0
+"""Seconds that an audience waits for its control phones to have had their turn; what keeps them is told by itself."""
 
 log = structlog.get_logger()
 
@@ -50,6 +54,17 @@ async def judge_canaries(pool: Pool) -> None:
             continue
         why = why_not(sent, one.max_failed)
         await _resolve(pool, one, f"its canary: {why}" if why else None)
+
+
+async def follow_controls(pool: Pool) -> None:
+    """Send the rounds of control phones that are due, and let audiences follow their first."""
+    for campaign_id in await controls.due(pool):
+        async with pool.acquire() as db, db.transaction():
+            added = await controls.add_round(db, campaign_id)
+        if added is not None:
+            log.info("control phones get the message", campaign=added[0], round=added[1])
+    for name in await controls.follow(pool, CONTROL_MOST_S):
+        log.info("the audience follows its control phones", campaign=name)
 
 
 async def _resolve(pool: Pool, one: Watched, why: str | None) -> None:

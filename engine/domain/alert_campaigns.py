@@ -49,6 +49,18 @@ def _undelivered(look: Look) -> Iterator[Finding]:
             )
 
 
+def _control(look: Look) -> Iterator[Finding]:
+    for c in look.snapshot.campaigns:
+        late = [one for one in c.controls if one.waiting_s > look.thresholds.control_s]
+        if late:
+            told = "; ".join(
+                f"control phone {one.phone} has got nothing for {one.waiting_s / 60:.0f} min, "
+                f"round {one.round} is {one.state}"
+                for one in late[:3]
+            )
+            yield Finding(c.name, c.name, told + (f"; and {len(late) - 3} more" if len(late) > 3 else ""))
+
+
 def _idle(look: Look) -> Iterator[Finding]:
     for c in look.snapshot.campaigns:
         if look.over(f"campaign_idle:{c.name}", c.idle_s, look.thresholds.idle_s):
@@ -117,6 +129,18 @@ CAMPAIGN_RULES = (
         "  < %(delivered_drop_share)g * max by (campaign) (tidegate_campaign_delivered_norm_share)",
         CAMPAIGN,
         "Campaign " + CAMPAIGN + ": only {{ $value | humanizePercentage }} of its older sends are delivered.",
+    ),
+    Rule(
+        "control_undelivered",
+        CRITICAL,
+        "A control phone did not get the campaign's message: what the audience gets may be just as little.",
+        "Is the phone on? If it is: pause the campaign, then look at webhooks, codes and the account at Meta.",
+        _control,
+        "max by (campaign) (tidegate_campaign_control_undelivered_seconds) > %(control_s)g",
+        CAMPAIGN,
+        "Campaign "
+        + CAMPAIGN
+        + ": a control phone has waited {{ $value | humanizeDuration }} for what was sent to it.",
     ),
     Rule(
         "campaign_idle",

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from engine.domain.control import ControlStanding
 from engine.domain.recipient import State
 
 
@@ -67,6 +68,8 @@ class Closing:
     folded_lines: int
     line: Sequence[Beat]
     paces: Sequence[Pace]
+    controls: ControlStanding | None = None
+    """Its control phones, who are in none of the figures above."""
 
     @property
     def faults(self) -> list[str]:

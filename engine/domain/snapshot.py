@@ -109,6 +109,20 @@ class CampaignView:
     """The best such share that this campaign has shown, or the one assumed until then."""
     late: int | None = None
     """Rows that cannot be met before the deadline as things stand, and will expire; None without a deadline."""
+    controls: tuple["ControlView", ...] = ()
+    """Its control phones that wait for a message which has left."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlView:
+    """A control phone that has not got what was sent to it."""
+
+    phone: str
+    """Masked."""
+    round: int
+    state: str
+    """Of the latest message, as a row's."""
+    waiting_s: float
 
 
 @dataclass(frozen=True, slots=True)

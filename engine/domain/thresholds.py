@@ -36,6 +36,8 @@ class Thresholds:
     """Rows that became unknown within ten minutes, for one number."""
     idle_s: float = 120.0
     """That a running campaign with rows that are due settles none."""
+    control_s: float = 300.0
+    """That a message to a control phone may take to be delivered."""
     try_budget_share: float = 0.8
     deadline_for_s: float = 60.0
     """That the estimated end lies behind the deadline."""

@@ -219,6 +219,16 @@ CAMPAIGN_METRICS = (
         "Growing while it runs: the pace falls.",
     ),
     Metric(
+        "tidegate_campaign_late_rows", GAUGE, ("campaign",),
+        "Rows that will miss the deadline even at the full rate, and expire; missing without a deadline.",
+        "Above 0: more rate, more numbers, a higher priority or a later deadline; quiet hours are taken off already.",
+    ),
+    Metric(
+        "tidegate_campaign_control_undelivered_seconds", GAUGE, ("campaign",),
+        "For how long the control phone that waits longest has had nothing of what was sent to it; 0 when none waits.",
+        "Minutes: a phone that is off, or messages that do not arrive. See control_undelivered.",
+    ),
+    Metric(
         "tidegate_campaign_deadline_timestamp_seconds", GAUGE, ("campaign",),
         "When the campaign's rows expire; missing without a deadline.",
         "Compare with time() + the estimate.",

@@ -1,16 +1,18 @@
 """Figures that only the database knows, polled by the engine for everybody who looks."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import structlog
 
+from engine.domain.control import ControlSend
 from engine.domain.recipient import State
 from engine.domain.snapshot import OldTransaction
 from engine.domain.thresholds import DEFAULTS, Thresholds
 from engine.observe.metrics import Histogram
 from engine.observe.outcomes import Delivered, Growth, Progress
-from engine.postgres import books, figures, webhooks
+from engine.postgres import books, controls, figures, webhooks
 from engine.postgres.books import Tallies
 from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.figures import InFlight
@@ -45,6 +47,8 @@ class DatabaseFigures:
         self.progress = Progress()
         self.unknown_growth = Growth()
         self.delivered = Delivered(thresholds.delivered_norm_share)
+        self.controls: Mapping[int, Sequence[ControlSend]] = {}
+        """What control phones were sent, by campaign_id."""
         self._db = db
         self._delivered_after = thresholds.delivered_after_s
         self._due: set[int] = set()
@@ -93,4 +97,5 @@ class DatabaseFigures:
         self.in_flight = await figures.in_flight(self._db)
         self.unknown_growth.see(now, {number: rows.unknown for number, rows in self.in_flight.items()})
         self._due = await figures.due(self._db)
+        self.controls = await controls.sends(self._db)
         self.oldest_transaction = await figures.oldest_transaction(self._db)

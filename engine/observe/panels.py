@@ -145,6 +145,18 @@ CAMPAIGNS = (
         ),
     ),
     Panel(
+        "Rows that will be late, and control phones",
+        "How many will miss the deadline? Does a phone of our own wait for what was sent to it?",
+        "short",
+        (
+            (f"max by (campaign) (tidegate_campaign_late_rows{{{C}}})", "{{campaign}} late rows"),
+            (
+                f"max by (campaign) (tidegate_campaign_control_undelivered_seconds{{{C}}})",
+                "{{campaign}} control phone waits s",
+            ),
+        ),
+    ),
+    Panel(
         "Tries of the budget",
         "Are tries burnt on refusals?",
         "percentunit",

@@ -233,6 +233,9 @@ def _put_campaign(page: Page, c: CampaignView, tallies: Tallies) -> None:
     page.put("tidegate_campaign_delivered_share", c.delivered_share, campaign=campaign)
     page.put("tidegate_campaign_delivered_norm_share", c.delivered_norm, campaign=campaign)
     page.put("tidegate_campaign_eta_seconds", c.eta_s, campaign=campaign)
+    page.put("tidegate_campaign_late_rows", c.late, campaign=campaign)
+    waiting = max((one.waiting_s for one in c.controls), default=0.0)
+    page.put("tidegate_campaign_control_undelivered_seconds", waiting, campaign=campaign)
     if c.deadline is not None:
         name = "tidegate_campaign_deadline_timestamp_seconds"
         page.put(name, c.deadline.timestamp(), campaign=campaign)

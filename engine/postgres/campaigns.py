@@ -6,8 +6,10 @@ from datetime import datetime, timedelta
 
 from engine.domain.canary import Canary
 from engine.domain.content import Content
+from engine.domain.control import Control, ControlStanding
 from engine.domain.quiet import Quiet
 from engine.domain.recipient import State
+from engine.postgres import controls
 from engine.postgres.books import Tallies
 from engine.postgres.contents import content_text
 from engine.postgres.pool import Executor, Pool
@@ -16,9 +18,10 @@ from engine.postgres.rows import Example
 CREATE = """
 INSERT INTO campaign (name, random_id, template, language, category, body, priority, deadline, unknown_policy,
                       unknown_after, max_attempts, try_budget, max_failed, content, start_at, quiet_from, quiet_to,
-                      zone, retry_marketing_limit, canary_rows, canary_share, canary_max_failed, canary_wait, state)
+                      zone, retry_marketing_limit, canary_rows, canary_share, canary_max_failed, canary_wait,
+                      control_phones, control_values, control_every, state)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
-        CASE WHEN $15::timestamptz IS NULL THEN 'draft' ELSE 'scheduled' END)
+        $24, $25::text::jsonb, $26, CASE WHEN $15::timestamptz IS NULL THEN 'draft' ELSE 'scheduled' END)
 ON CONFLICT (name) DO NOTHING RETURNING campaign_id
 """
 
@@ -104,7 +107,7 @@ SELECT c.campaign_id, c.name, c.state, c.reason, c.planned, c.template, c.langua
        (SELECT coalesce(sum(coalesce(n.ceiling, n.rate)), 0) FROM campaign_number u JOIN number n USING (number_id)
          WHERE u.campaign_id = c.campaign_id AND n.paused_at IS NULL) AS rate
   FROM campaign c
- WHERE $1::text IS NULL OR c.name = $1
+ WHERE CASE WHEN $1::text IS NULL THEN c.control_of IS NULL ELSE c.name = $1 END
  ORDER BY c.campaign_id
 """
 
@@ -136,6 +139,8 @@ class Draft:
     """Whose clocks tell the quiet hours: a zone's name, or `recipient`."""
     retry_marketing_limit: bool = False
     canary: Canary | None = None
+    control: Control | None = None
+    """Phones of the house that get it first, checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,18 +192,22 @@ class CampaignReport:
     """By code a row that stands with it; only where one campaign is asked about."""
     late: int | None = None
     """Rows that cannot be met before its deadline as things stand; None without a deadline."""
+    controls: ControlStanding | None = None
+    """Its control phones; only where one campaign is asked about."""
 
 
 async def create(db: Executor, draft: Draft, random_id: str) -> int | None:
     """The new campaign_id, or None when the name is taken."""
-    canary = draft.canary or Canary()
+    canary, control = draft.canary or Canary(), draft.control or Control(())
     campaign_id: int | None = await db.fetchval(
         CREATE, draft.name, random_id, draft.template, draft.language, draft.category, list(draft.body),
         draft.priority, draft.deadline, draft.unknown_policy, timedelta(seconds=draft.unknown_after),
         draft.max_attempts, draft.try_budget, draft.max_failed, content_text(draft.content), draft.start_at,
         draft.quiet.begins if draft.quiet else None, draft.quiet.ends if draft.quiet else None,
         draft.zone if draft.quiet else None, draft.retry_marketing_limit, canary.rows, canary.share,
-        canary.max_failed, timedelta(seconds=canary.wait_s),
+        canary.max_failed, timedelta(seconds=canary.wait_s), list(control.phones),
+        controls.values_text(control.values),
+        timedelta(seconds=control.every_s) if control.every_s else None,
     )  # fmt: skip
     return campaign_id
 
@@ -279,7 +288,7 @@ async def sweep_cancelled(pool: Pool) -> int:
 
 
 async def view(db: Executor, name: str | None = None) -> list[CampaignRow]:
-    """All campaigns, or one."""
+    """All campaigns but the rounds of control phones, or one by its name, whichever it is."""
     found = []
     for row in await db.fetch(VIEW, name):
         values = dict(row.items())

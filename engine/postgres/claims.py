@@ -78,6 +78,9 @@ v AS MATERIALIZED (
       WHEN n.paused_at IS NOT NULL OR n.rate = 0 THEN 'paused'
       WHEN c.state <> 'running' AND c.held_by IS DISTINCT FROM 'stops' OR l.hold IS NOT NULL
         OR l.closes_at <= clock_timestamp() THEN 'held'  -- quiet hours have begun
+      WHEN c.control_of IS NOT NULL AND NOT EXISTS (
+             SELECT FROM campaign o WHERE o.campaign_id = c.control_of AND (o.state = 'running' OR o.held_by = 'stops'))
+        THEN 'held'  -- a round of control phones goes only while its campaign goes
       WHEN EXISTS (SELECT FROM stops s WHERE s.key = CASE s.scope
              WHEN 'number' THEN n.id WHEN 'account' THEN n.account WHEN 'credential' THEN n.token_ref
              WHEN 'template' THEN a.template ELSE n.account || '/' || l.country END) THEN 'held'

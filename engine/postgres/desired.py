@@ -19,18 +19,23 @@ SELECT number_id, id, display, account, token_ref, provider_limit, rate, ceiling
 """
 
 CAMPAIGNS = """
-SELECT c.campaign_id, c.name, c.random_id, c.state, c.reason, c.template, c.language, c.body, c.priority, c.deadline,
+SELECT c.campaign_id, c.name, c.random_id, CASE  -- a round of control phones goes only while its campaign goes
+         WHEN c.state = 'running' AND o.state <> 'running' AND o.held_by IS DISTINCT FROM 'stops' THEN 'paused'
+         ELSE c.state END AS state, c.reason, c.template, c.language, c.body, c.priority, c.deadline,
        c.max_attempts, c.try_budget, c.planned, c.started_at, c.finished_at, c.category, c.held_by,
-       c.content, c.start_at, c.quiet_from, c.quiet_to,
+       c.content, c.start_at, c.quiet_from, c.quiet_to, c.control_of,
        CASE c.zone WHEN 'recipient' THEN ARRAY(SELECT DISTINCT zone FROM lane l WHERE l.campaign_id = c.campaign_id)
                    ELSE ARRAY[c.zone] END AS zones,
        ARRAY(SELECT number_id FROM campaign_number n WHERE n.campaign_id = c.campaign_id ORDER BY 1) AS numbers,
        ARRAY(SELECT lane_id FROM lane l WHERE l.campaign_id = c.campaign_id AND l.hold IS NULL AND l.closes_at > now()
+                AND c.control IS DISTINCT FROM 'first'
               ORDER BY l.deadline, l.lane_id) AS lanes,
        ARRAY(SELECT country FROM lane l WHERE l.campaign_id = c.campaign_id AND l.hold IS NULL AND l.closes_at > now()
+                AND c.control IS DISTINCT FROM 'first'
               ORDER BY l.deadline, l.lane_id) AS countries
-  FROM campaign c
- WHERE c.state NOT IN ('finished', 'cancelled') OR c.finished_at > now() - interval '1 day' OR EXISTS (
+  FROM campaign c LEFT JOIN campaign o ON o.campaign_id = c.control_of
+ WHERE c.state NOT IN ('finished', 'cancelled') OR c.finished_at > now() - interval '1 day' AND c.control_of IS NULL
+    OR EXISTS (
        SELECT FROM lane l JOIN book b USING (lane_id)
         WHERE l.campaign_id = c.campaign_id AND b.n <> 0 AND b.state IN ('p', 'c', 's', 'u', 'a'))
  ORDER BY c.campaign_id
@@ -85,6 +90,8 @@ class Campaign:
     content: Content | None = None
     """What fills the template; None when `body` says it all."""
     start_at: datetime | None = None
+    control_of: int | None = None
+    """The campaign of which this is a round of control phones."""
     quiet: Quiet | None = None
     zones: tuple[str, ...] = ()
     """Whose clocks tell the quiet hours; each entry may be several zones, with blanks between."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from engine.domain.quiet import Quiet
-from engine.postgres import audience_imports, canaries, journal
+from engine.postgres import audience_imports, canaries, controls, journal
 from engine.postgres.journal import Entry
 from engine.postgres.pool import Executor, Pool
 
@@ -109,6 +109,7 @@ async def _start(db: Executor, campaign_id: int) -> Started | None:
     entry = Entry("auto", "engine", "start campaign", name, why, "scheduled", "held" if why else "running")
     if why is None:
         await canaries.prepare(db, campaign_id)
+        await controls.prepare(db, campaign_id)
         await db.execute(START, campaign_id)
     else:
         await db.execute(HOLD, campaign_id, f"{why}: `tidegate campaign start {name} --confirm`", OVERDUE)

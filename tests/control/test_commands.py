@@ -368,7 +368,7 @@ async def test_a_campaign_shows_the_public_shape(pool: Pool, commands: Commands)
     assert list(shown) == [
         "name", "state", "reason", "planned", "counts", "accepted", "tries", "attempts", "possible_duplicates",
         "assumed_sent", "errors", "refusals", "numbers", "started_at", "finished_at", "eta", "start_at",
-        "deadline", "late", "canary",
+        "deadline", "late", "canary", "controls",
     ]  # fmt: skip
     assert (shown["planned"], [*shown["counts"]]) == (12, [s.word for s in State])  # type: ignore[misc]
     error = shown["errors"][0]  # type: ignore[index]

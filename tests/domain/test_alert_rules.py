@@ -8,7 +8,7 @@ import pytest
 
 from engine.domain.alert import EASE
 from engine.domain.alert_rules import RULES, conditions
-from engine.domain.snapshot import HoldView, OldTransaction, Snapshot
+from engine.domain.snapshot import ControlView, HoldView, OldTransaction, Snapshot
 from engine.domain.thresholds import DEFAULTS, Thresholds, thresholds
 from tests.support.quiet import AT, DISPLAY, NUMBER, a_campaign, a_number, counts, quiet
 
@@ -46,6 +46,11 @@ TROUBLES: dict[str, tuple[Snapshot, str, str]] = {
         campaign(counts=counts(pending=3000, read=890, failed=110)), "reminder", "11.0% failed (110 of 1,000",
     ),
     "campaign_undelivered": (campaign(delivered_share=0.47), "reminder", "47% are delivered, usual are 95%"),
+    "control_undelivered": (
+        campaign(controls=(ControlView("+551…01", 2, "sent", 301.0), ControlView("+551…02", 2, "sent", 60.0))),
+        "reminder",
+        "control phone +551…01 has got nothing for 5 min, round 2 is sent",
+    ),
     "campaign_idle": (campaign(idle_s=121.0), "reminder", "no progress for 121 s"),
     "try_budget": (campaign(tries=9_601), "reminder", "9,601 tries of a budget of 12,000"),
     "deadline_at_risk": (

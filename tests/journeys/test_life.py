@@ -10,6 +10,7 @@ from typing import Any
 
 from engine import clock
 from engine.domain.canary import Canary
+from engine.domain.control import Control
 from engine.domain.quiet import Quiet
 from engine.domain.recipient import State
 from tests.support.world import NUMBER, SECOND, World, scenario, try_of, world
@@ -136,6 +137,24 @@ async def test_a_canary_that_fails_keeps_the_rest_at_home(database_url: str) -> 
         )
         counts = await w.counts()
         assert (counts[State.FAILED], counts[State.PENDING]) == (5, 35)
+        await w.prove()
+
+
+async def test_control_phones_get_the_message_first_and_stand_apart_from_the_audience(
+    database_url: str,
+) -> None:
+    staff = ("+5511977770001", "+5511977770002")
+    async with world(database_url, scenario(), {NUMBER: 20, SECOND: 20}) as w:
+        control = Control(staff, {"name": "Ana", "date": "12/03"})
+        await w.campaign(people=40, control=control, canary=Canary(rows=5, wait_s=0.5))
+        engine = await w.engine("--until-finished", "--linger", "1s")
+        assert (await engine.ended()).code == 0
+        sent = await order(w)
+        assert sent[:2] == ["reminder:control-1"] * 2
+        assert Counter(sent) == {"reminder:control-1": 2, "reminder": 40}
+        report = json.loads((await w.tidegate("campaign", "report", "reminder", "--json")).out)
+        assert (report["balances"], report["planned"]) == (True, 40)
+        assert [(p["sent"], p["delivered"]) for p in report["controls"]["phones"]] == [(1, 1), (1, 1)]
         await w.prove()
 
 

@@ -42,6 +42,7 @@ QUIET: dict[str, str] = {
     f"tidegate_campaign_delivered_share{C}": f"0.9x{STEPS}",
     f"tidegate_campaign_delivered_norm_share{C}": f"0.95x{STEPS}",
     f"tidegate_campaign_idle_seconds{C}": f"1x{STEPS}",
+    f"tidegate_campaign_control_undelivered_seconds{C}": f"0x60 15+1x{STEPS}",
     f"tidegate_campaign_tries_total{C}": f"0+1210x{STEPS}",
     f"tidegate_campaign_try_budget{C}": f"600000x{STEPS}",
     f"tidegate_campaign_eta_seconds{C}": f"600x{STEPS}",
@@ -95,6 +96,10 @@ FIRES: dict[str, tuple[str, str, Mapping[str, str]]] = {
     ),
     "a run that runs and settles nothing": (
         "campaign_idle", "reminder", {f"tidegate_campaign_idle_seconds{C}": f"1x100 15+15x{STEPS}"},
+    ),
+    "a control phone that gets nothing": (
+        "control_undelivered", "reminder",
+        {f"tidegate_campaign_control_undelivered_seconds{C}": f"0x90 15+15x{STEPS}"},
     ),
     "tries of four fifths": ("try_budget", "reminder", {f"tidegate_campaign_tries_total{C}": f"0+4100x{STEPS}"}),
     "an end behind the deadline": (

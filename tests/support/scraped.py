@@ -58,7 +58,7 @@ def eventful(numbers: int = 1) -> FakeNode:
     over = AlertView("webhook_lag:webhooks", "warning", "webhooks", "61 s", "Look.", AT, False, False)
     snapshot = quiet(
         numbers=tuple(a_number(id=str(int(NUMBER) + nth), silence_s=3.0) for nth in range(numbers)),
-        campaigns=(a_campaign(deadline=AT + timedelta(hours=1)),),
+        campaigns=(a_campaign(deadline=AT + timedelta(hours=1), late=12),),
         holds=(HoldView("account", "WABA1", 131042, "payment", AT),),
         oldest_transaction=OldTransaction(4242, 17.0, "psql"),
         alerts=(alert, over),
