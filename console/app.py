@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
+from rich.console import RenderableType
 from textual import events
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.markup import escape
@@ -21,6 +23,7 @@ from console.frame import ENDED, Frame
 from console.guard import KeyGuard, Kind, Verdict
 from console.keys import ACTIONS, LEAVING, bindings, by_name, kind_of
 from console.link import EngineLink
+from console.picture import Picture
 from console.screens.alerts import AlertsScreen
 from console.screens.campaigns import CampaignsScreen
 from console.screens.dialog import Dialog
@@ -94,6 +97,7 @@ class ConsoleApp(App[str], inherit_bindings=False):
         self._refresh_hz = refresh_hz
         self._painted_at = float("-inf")
         self._waiting_key: events.Key | None = None
+        self._picture = Picture()
         self._alarmed: set[tuple[str, float]] = set()
         super().__init__(driver_class=SteadyDriver)
         self.animation_level = "none"
@@ -155,6 +159,12 @@ class ConsoleApp(App[str], inherit_bindings=False):
         """Frames that wait for the terminal; 0 where the driver has no queue."""
         queue = getattr(getattr(self._driver, "_writer_thread", None), "_queue", None)
         return int(queue.qsize()) if queue is not None else 0
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        """Textual's own, with only what differs from the picture on the terminal."""
+        if isinstance(renderable, LayoutUpdate | ChopsUpdate):
+            renderable = cast(RenderableType, self._picture.change(renderable))
+        super()._display(screen, renderable)
 
     def report_fault(self, text: str) -> None:
         """One line in the app; the engine is not touched."""

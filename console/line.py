@@ -68,35 +68,3 @@ class Line:
             if over is None
             else Strip([Segment(s.text, (s.style or base) + over) for s in strip], width)
         )
-
-    def cells(self, width: int) -> list[tuple[str, str]]:
-        """One (character, role) a cell; the second cell of a wide character holds an empty string."""
-        out: list[tuple[str, str]] = []
-        for text, role in self.parts:
-            if text.isascii():
-                out.extend((char, role) for char in text)
-            else:
-                _spread(text, role, out)
-        blank = (" ", "text")
-        return (out + [blank] * (width - len(out)))[:width]
-
-
-def _spread(text: str, role: str, out: list[tuple[str, str]]) -> None:
-    for char in text:
-        size = cell_len(char)
-        if size == 0 and out:
-            out[-1] = (out[-1][0] + char, out[-1][1])
-        elif size:
-            out.extend([(char, role), *[("", role)] * (size - 1)])
-
-
-def changed_until(old: Line, new: Line, width: int) -> int:
-    """The cell after the last one in which two lines differ (0: they look the same), never inside a wide character.
-
-    Textual always sends a line of a widget from its start, so only the unchanged end can be saved.
-    """
-    before, after = old.cells(width), new.cells(width)
-    end = next((x + 1 for x in range(width - 1, -1, -1) if before[x] != after[x]), 0)
-    while 0 < end < width and not (before[end][0] and after[end][0]):
-        end += 1
-    return end

@@ -1,4 +1,4 @@
-"""A block of lines made from a frame. Only lines that differ are drawn again, up to their last change."""
+"""A block of lines made from a frame. Only lines that differ are drawn again."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from textual.widget import Widget
 
 from console.fault import shield
 from console.frame import Frame
-from console.line import Line, changed_until
+from console.line import Line
 from console.theme import RAISED
 
 CURSOR = Style(bgcolor=RAISED, bold=True)
@@ -44,10 +44,8 @@ class LinePanel(Widget):
         cursors = {old_cursor, self._cursor_line} if old_cursor != self._cursor_line else set()
         changed: list[Region] = []
         for y in range(max(len(old), len(new))):
-            if y in cursors or y >= len(old) or y >= len(new):
+            if y in cursors or y >= len(old) or y >= len(new) or old[y] != new[y]:
                 changed.append(Region(0, y, width, 1))
-            elif old[y] != new[y]:
-                changed.append(Region(0, y, changed_until(old[y], new[y], width), 1))
         if changed:
             self.refresh(*changed)
 

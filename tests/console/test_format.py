@@ -7,7 +7,7 @@ from rich.cells import cell_len
 
 from console import format as fmt
 from console.format import ASCII, UTF8, Glyphs
-from console.line import Line, changed_until
+from console.line import Line
 
 
 @pytest.mark.parametrize(
@@ -124,24 +124,3 @@ def test_the_glyphs_follow_the_locale(environ: dict[str, str], glyphs: Glyphs) -
 def test_both_sets_have_one_sign_for_each_step_of_a_spark() -> None:
     assert len(UTF8.spark) == len(ASCII.spark) == 8
     assert all(v.isascii() for v in (getattr(ASCII, name) for name in ASCII.__slots__) if isinstance(v, str))
-
-
-_LINES = st.lists(
-    st.tuples(st.text("ab 日…é\u0301", max_size=8), st.sampled_from(["text", "warning"])), max_size=6
-)
-
-
-@given(_LINES, _LINES, st.integers(1, 40))
-def test_drawing_only_the_changed_until_gives_the_new_line(
-    old: list[tuple[str, str]], new: list[tuple[str, str]], width: int
-) -> None:
-    before, after = Line(), Line()
-    for text, role in old:
-        before.add(text, role)
-    for text, role in new:
-        after.add(text, role)
-    screen = before.cells(width)
-    end = changed_until(before, after, width)
-    screen[:end] = after.cells(width)[:end]
-    assert screen == after.cells(width)
-    assert len(screen) == width
