@@ -4,7 +4,7 @@ import re
 
 
 def svg_to_png(svg: str) -> bytes:
-    """A PNG of an exported screen. Needs resvg-py (extra `test`) and the DejaVu fonts; raises ImportError without the first.
+    """A PNG of an exported screen. Needs resvg-py (extra `test`) (else ImportError is raised) and the DejaVu fonts.
 
     Textual names a web font, which a picture cannot fetch; the replacement has every glyph that the console draws.
     """

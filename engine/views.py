@@ -12,6 +12,7 @@ from operator import attrgetter
 from engine.clock import now
 from engine.control import stops
 from engine.domain.errors import describe
+from engine.domain.forecast import asleep, done_at
 from engine.domain.recipient import State
 from engine.domain.snapshot import (
     SERIES_MINUTES,
@@ -232,8 +233,8 @@ class Viewer:
         counts = self._database.counts.get(key, dict.fromkeys(State, 0))
         tallies = self._database.tallies.get(key, Tallies())
         waiting = sum(counts[state] for state in _WAITING)
-        pace = self._database.pace(key)
         ids = {desired.numbers[n].id for n in campaign.numbers if n in desired.numbers}
+        rate = sum(n.rate for n in numbers if n.id in ids and n.state not in ("paused", "held"))
         return CampaignView(
             name=campaign.name,
             state=campaign.state,
@@ -244,12 +245,22 @@ class Viewer:
             tries=tallies.tries,
             attempts=tallies.attempts,
             possible_duplicates=tallies.possible_duplicates,
-            rate=sum(n.rate for n in numbers if n.id in ids and n.state not in ("paused", "held")),
-            eta_s=waiting / pace if waiting and pace and pace > 0 and campaign.state == "running" else None,
+            rate=rate,
+            eta_s=self._eta_s(campaign, waiting, rate),
             started_at=campaign.started_at,
             finished_at=campaign.finished_at,
             deadline=campaign.deadline,
         )
+
+    def _eta_s(self, campaign: Campaign, waiting: int, rate: float) -> float | None:
+        """At the pace of the last minute; where everybody is asleep at the rate, from the morning on."""
+        at = now()
+        sleeps = asleep(campaign.quiet, campaign.zones, at)
+        pace = rate if sleeps else self._database.pace(campaign.campaign_id)
+        if campaign.state != "running" or not waiting or not pace or pace <= 0:
+            return None
+        end = done_at(waiting / pace, campaign.quiet, campaign.zones, at)
+        return None if end is None else (end - at).total_seconds()
 
     def _errors(self, at: float) -> tuple[ErrorView, ...]:
         trends: dict[int, list[int]] = {}

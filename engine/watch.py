@@ -4,15 +4,16 @@ The viewer shows how things stand; here is how they change. Belongs to the engin
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from engine.domain.control import ControlSend, by_phone
 from engine.domain.errors import Scope
-from engine.domain.forecast import Demand, late_rows
+from engine.domain.forecast import ENDED, Demand, late_rows
 from engine.domain.message import masked
 from engine.domain.recipient import State
 from engine.domain.snapshot import CampaignView, ControlView, HoldView, NumberView, Snapshot
+from engine.domain.waits import waits
 from engine.observe.figures import DatabaseFigures
 from engine.observe.metrics import NodeFigures
 from engine.observe.silence import Silence
@@ -73,6 +74,7 @@ class Watch:
             idle_s=self._database.progress.idle(at, key) if view.state == "running" else 0.0,
             delivered_share=delivered.share(key),
             delivered_norm=delivered.norm(key),
+            waits=_waits(view, campaign, self._database.held.get(key, {})),
             controls=_controls(self._database.controls.get(key, ())),
         )
 
@@ -89,6 +91,14 @@ def _demand(view: CampaignView, campaign: Campaign) -> Demand:
         campaign.quiet,
         campaign.zones,
     )
+
+
+def _waits(view: CampaignView, campaign: Campaign, held: Mapping[str, int]) -> tuple[str, ...]:
+    if view.state in ENDED:
+        return ()
+    unknown, assessing = (view.counts.get(s.word, 0) for s in (State.UNKNOWN, State.ASSESSING))
+    found = waits(view.name, held, unknown, assessing, campaign.unknown_policy, campaign.quiet)
+    return tuple(wait.text for wait in found)
 
 
 def _controls(sends: Sequence[ControlSend]) -> tuple[ControlView, ...]:

@@ -206,7 +206,7 @@ def test_numbers_have_the_public_shape(tidegate: Tidegate, campaign: str) -> Non
     (listed,) = json.loads(tidegate("number list --json").stdout)
     assert list(listed) == [
         "id", "display", "account", "owner", "epoch", "state", "reason", "rate", "limit", "ceiling",
-        "accepted_last_second", "tries_last_second", "bound_by",
+        "accepted_last_second", "tries_last_second", "bound_by", "owner_silent_s",
     ]  # fmt: skip
     assert listed == json.loads(tidegate(f"number show {NUMBER} --json").stdout)
 
@@ -216,7 +216,7 @@ def test_campaigns_have_the_public_shape(tidegate: Tidegate, campaign: str) -> N
     assert list(shown) == [
         "name", "state", "reason", "planned", "counts", "accepted", "tries", "attempts", "possible_duplicates",
         "assumed_sent", "errors", "refusals", "numbers", "started_at", "finished_at", "eta",
-        "start_at", "deadline", "late", "canary", "controls",
+        "start_at", "deadline", "late", "canary", "waits", "aside", "controls",
     ]  # fmt: skip
     assert shown["counts"] == {state.word: 3 if state is State.PENDING else 0 for state in State}
     assert json.loads(tidegate("campaign list --json").stdout) == [shown]

@@ -7,16 +7,17 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
+from engine.domain.control import ControlSend
 from engine.domain.errors import Scope
 from engine.domain.recipient import State
-from engine.domain.snapshot import Snapshot
+from engine.domain.snapshot import ControlView, Snapshot
 from engine.observe.figures import DatabaseFigures
 from engine.observe.metrics import NodeFigures
 from engine.observe.silence import LEAST
 from engine.postgres.breakers import Breaker
 from engine.postgres.desired import Desired
 from engine.watch import Watch
-from tests.support.quiet import AT, NUMBER, a_campaign, a_number, quiet
+from tests.support.quiet import AT, NUMBER, a_campaign, a_number, counts, quiet
 
 NUMBER_ID, CAMPAIGN_ID = 7, 3
 
@@ -38,6 +39,7 @@ def wanted(
         numbers=(NUMBER_ID,),
         quiet=None,
         zones=(),
+        unknown_policy="hold",
     )
     return Desired(1, cast("Any", {NUMBER_ID: number}), cast("Any", {CAMPAIGN_ID: campaign}), breakers)
 
@@ -130,3 +132,20 @@ async def test_what_the_viewer_said_stays_as_it_was() -> None:
     after = Scene().complete(snapshot=before)
     assert replace(after.numbers[0], throttled_share=0.0, granted=79.0) == before.numbers[0]
     assert (after.at, after.seq, after.webhook_lag_s) == (before.at, before.seq, before.webhook_lag_s)
+
+
+async def test_what_a_campaign_waits_for_is_told_until_it_has_ended() -> None:
+    scene = Scene()
+    scene.database.held = {CAMPAIGN_ID: {"twins": 3}}
+    view = a_campaign(counts=counts(pending=3, unknown=1), planned=4)
+    (campaign,) = scene.complete(snapshot=quiet(campaigns=(view,))).campaigns
+    assert [wait.partition(":")[0] for wait in campaign.waits] == ["a person", "evidence or a person"]
+    (ended,) = scene.complete(snapshot=quiet(campaigns=(replace(view, state="finished"),))).campaigns
+    assert ended.waits == ()
+
+
+async def test_a_control_phone_that_waits_is_told_masked() -> None:
+    scene = Scene()
+    scene.database.controls = {CAMPAIGN_ID: [ControlSend("+5511988880001", 1, "sent", 400.0)]}
+    (campaign,) = scene.complete().campaigns
+    assert campaign.controls == (ControlView("+551…01", 1, "sent", 400.0),)

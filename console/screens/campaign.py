@@ -140,6 +140,7 @@ def campaign_lines(c: CampaignView, frame: Frame, width: int) -> list[Line]:
         lines.append(
             Line(f"  the books do not balance: states sum to {number(sum(c.counts.values()))}", "critical")
         )
+    lines += [Line(f"  waits for {frame.text(wait)}", "warning") for wait in c.waits]
     return [*lines, Line(f"  {times}", "faint")] if times else lines
 
 

@@ -8,8 +8,11 @@ import typer
 from engine.cli.report import print_controls
 from engine.cli.root import new_group
 from engine.cli.session import Json, Name, act, database, print_json, print_table, settings
+from engine.domain.count import counted
+from engine.domain.heard import engines
 
 if TYPE_CHECKING:
+    from engine.domain.heard import Heard
     from engine.postgres.campaigns import CampaignReport
 
 group = new_group("Campaigns: one template to one audience.")
@@ -105,18 +108,18 @@ def show(ctx: typer.Context, name: Name, as_json: Json = False) -> None:
     """
     config = settings(ctx)
 
-    async def once() -> "CampaignReport":
+    async def once() -> "tuple[CampaignReport, list[Heard]]":
         async with database(config) as (_, commands):
-            return await commands.show_campaign(name)
+            return await commands.show_campaign(name), await commands.heard_nodes()
 
     from engine.commands.campaign import report_json
 
-    found = asyncio.run(once())
+    found, heard = asyncio.run(once())
     shown = report_json(found)
     if as_json:
         print_json(shown)
         return
-    _print_report(shown)
+    _print_report(shown, engines(heard))
     if found.controls:
         print()
         print_controls(found.controls)
@@ -133,7 +136,7 @@ def _summary(report: "CampaignReport") -> list[object]:
     ]  # fmt: skip
 
 
-def _print_report(shown: dict[str, Any]) -> None:
+def _print_report(shown: dict[str, Any], running: str) -> None:
     print(
         f"{shown['name']}  {shown['state'].upper()}" + (f"  ({shown['reason']})" if shown["reason"] else "")
     )
@@ -143,10 +146,15 @@ def _print_report(shown: dict[str, Any]) -> None:
     )
     if shown["start_at"] or shown["deadline"]:
         print(f"starts by itself {shown['start_at'] or '-'}  deadline {shown['deadline'] or '-'}")
+    if shown["state"] not in ("finished", "cancelled"):
+        print(running)
     if shown["canary"]:
         print(f"canary {shown['canary']}")
     if shown["late"]:
-        print(f"At this rate {shown['late']:,} rows miss the deadline, and expire instead of going out late.")
+        rows = counted(shown["late"], "row")
+        print(f"At this rate {rows} will miss the deadline, and expire instead of going out late.")
+    for wait in shown["waits"]:
+        print(f"waits for {wait['text']}")
     print()
     print_table(["STATE", "ROWS"], [*shown["counts"].items(), ("planned", shown["planned"])])
     print()

@@ -8,6 +8,7 @@ import typer
 
 from engine.cli.root import new_group
 from engine.cli.session import Json, Number, act, database, print_json, print_table, report, settings
+from engine.domain.heard import engines, owner
 
 if TYPE_CHECKING:
     from engine.commands import Done
@@ -81,16 +82,20 @@ def list_(ctx: typer.Context, as_json: Json = False) -> None:
     """
     config = settings(ctx)
 
-    async def once() -> "list[NumberRow]":
+    async def once() -> "tuple[list[NumberRow], str]":
         async with database(config) as (_, commands):
-            return await commands.list_numbers()
+            return await commands.list_numbers(), engines(await commands.heard_nodes())
 
-    rows = [row.as_json() for row in asyncio.run(once())]
+    found, running = asyncio.run(once())
+    rows = [row.as_json() for row in found]
     if as_json:
         print_json(rows)
         return
+    for row, number in zip(rows, found, strict=True):
+        row["owner"] = number.owner and owner(number.owner, number.owner_silent_s)
     shown = ("id", "display", "account", "owner", "state", "rate", "limit", "ceiling", "reason")
     print_table([name.upper() for name in shown], [[row[name] for name in shown] for row in rows])
+    print(running)
 
 
 @group.command()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +17,14 @@ WRONG = 2
 INTERRUPTED = 130
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # click's, from wherever typer has it
+
+
+_PLAIN = (
+    (r"Input should be a valid number.*", "write a number, such as 40 or 0.5"),
+    (r"Input should be a valid integer.*", "write a whole number, such as 40"),
+    (r"No such option: (-[0-9.]+)$", r"\1 is below 0, which nothing here can be"),
+)
+"""Words of the parsers', and what a person can do with them."""
 
 
 class Root(typer.core.TyperGroup):
@@ -149,5 +158,7 @@ def _explain(error: Exception) -> tuple[str, int] | None:
 
 def _usage(error: Any) -> str:
     message = str(error.format_message()).rstrip(".?")
+    for machine, plain in _PLAIN:
+        message = re.sub(machine, plain, message)
     where = error.ctx.command_path if getattr(error, "ctx", None) else "tidegate"
     return f"{message}; see `{where} --help`."

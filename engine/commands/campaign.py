@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
 
 from engine import clock
 from engine.commands.act import Acts, Done, Refused
@@ -11,8 +10,9 @@ from engine.commands.draft import POLICIES, check, checked_content, checked_cont
 from engine.domain.count import counted
 from engine.domain.duration import format_duration
 from engine.domain.errors import describe
-from engine.domain.forecast import Demand, late_rows
+from engine.domain.forecast import ENDED, Demand, done_at, late_rows
 from engine.domain.recipient import OPEN, State
+from engine.domain.waits import TWINS, Wait, waits
 from engine.postgres import (
     asides,
     audience_imports,
@@ -93,7 +93,16 @@ class CampaignCommands(Acts):
 
     async def pause_campaign(self, name: str, reason: str | None = None) -> Done:
         """No request of this campaign starts until it is resumed."""
-        return await self._move("pause campaign", name, ("running", "scheduled", "held"), "paused", reason)
+
+        def both(
+            standing: Standing,
+        ) -> str | None:  # whoever resumes it must still see why it had been stopped
+            if standing.state != "held" or not standing.reason:
+                return reason
+            return f"{reason or 'paused'}; before that held: {standing.reason}"
+
+        leaves = ("running", "scheduled", "held")
+        return await self._move("pause campaign", name, leaves, "paused", reason, shown=both)
 
     async def resume_campaign(self, name: str) -> Done:
         """From paused, or from held once a person has looked, to running; to scheduled when its time never came."""
@@ -160,6 +169,7 @@ class CampaignCommands(Acts):
                 examples = await row_lists.examples(db, only, codes)
             others = rows if name is None else await campaigns.view(db)
             waiting = counts if name is None else await books.balances(db)
+            held = await books.held_rows(db, only)
         none = dict.fromkeys(State, 0)
         now = clock.now()
         return [
@@ -169,6 +179,7 @@ class CampaignCommands(Acts):
                 tallies.get(row.campaign_id, books.Tallies()),
                 examples,
                 late_rows(_demand(row, waiting), [_demand(o, waiting) for o in others], now),
+                held.get(row.campaign_id, {}),
                 standing,
             )
             for row in rows
@@ -182,13 +193,15 @@ class CampaignCommands(Acts):
         state: str,
         reason: str | None = None,
         gate: Callable[[Connection, Standing], Awaitable[None]] | None = None,
+        shown: Callable[[Standing], str | None] | None = None,
     ) -> Done:
-        """`gate` runs first, in the act's transaction, and may raise Refused."""
+        """`gate` runs first, in the act's transaction, and may raise Refused. `shown`: the reason that the campaign
+        then shows, when that is more than the act's own."""
         async with self._act(act, name, reason) as (db, entry):
             before = await _standing(db, name)
             if gate is not None:
                 await gate(db, before)
-            moved = await campaigns.move(db, name, leaves, state, reason)
+            moved = await campaigns.move(db, name, leaves, state, shown(before) if shown else reason)
             after = await _standing(db, name)
             if moved is None:
                 text = _already_or_refused(act, name, state, after)
@@ -290,8 +303,18 @@ def report_json(report: CampaignReport) -> dict[str, object]:
         "deadline": row.deadline.isoformat() if row.deadline else None,
         "late": report.late,
         "canary": row.canary,
+        "waits": [{"rows": wait.rows, "for": wait.of, "text": wait.text} for wait in _waits(report)],
+        "aside": report.waiting.get(TWINS, 0),
         "controls": report.controls.as_json() if report.controls else None,
     }
+
+
+def _waits(report: CampaignReport) -> list[Wait]:
+    row, counts = report.campaign, report.counts
+    unknown, assessing = counts[State.UNKNOWN], counts[State.ASSESSING]
+    if row.state in ENDED:
+        return []
+    return waits(row.name, report.waiting, unknown, assessing, row.unknown_policy, row.quiet)
 
 
 def _by_code(counts: Mapping[int, int], examples: Mapping[int, Example]) -> list[dict[str, object]]:
@@ -314,9 +337,11 @@ def _by_code(counts: Mapping[int, int], examples: Mapping[int, Example]) -> list
 
 
 def _eta(report: CampaignReport) -> str | None:
-    """When nothing will be pending, at the pace that its numbers may send now; None when that is not known."""
-    pending = report.counts[State.PENDING]
+    """When nothing will be pending, at the pace that its numbers may send now, outside its quiet hours; None when that
+    is not known. Rows that wait for a person wait longer."""
+    pending = report.counts[State.PENDING] - report.waiting.get(TWINS, 0)
     if report.campaign.state != "running" or report.campaign.rate <= 0 or pending <= 0:
         return None
-    seconds = min(pending / report.campaign.rate, 10 * 365 * 86400.0)
-    return (clock.now() + timedelta(seconds=seconds)).isoformat(timespec="seconds")
+    row = report.campaign
+    at = done_at(pending / row.rate, row.quiet, row.zones, clock.now())
+    return at.isoformat(timespec="seconds") if at is not None else None

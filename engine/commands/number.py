@@ -8,8 +8,9 @@ from enum import Enum, auto
 from engine import clock
 from engine.author import ENGINE
 from engine.commands.act import Acts, Done, Refused
+from engine.domain.heard import Heard
 from engine.pause_file import Pause
-from engine.postgres import numbers
+from engine.postgres import nodes, numbers
 from engine.postgres.faults import DATABASE_FAULTS, REFERENCED
 from engine.postgres.numbers import Locked, NumberRow
 from engine.postgres.pool import Connection
@@ -51,6 +52,10 @@ class NumberCommands(Acts):
     async def list_numbers(self) -> list[NumberRow]:
         """All numbers as they stand."""
         return await numbers.view(self._pool)
+
+    async def heard_nodes(self) -> list[Heard]:
+        """Who runs, and who has fallen silent."""
+        return await nodes.heard(self._pool)
 
     async def show_number(self, number: str) -> NumberRow:
         """One number as it stands."""
@@ -175,9 +180,10 @@ class NumberCommands(Acts):
             return []
         applied = []
         for number, pause in self._pauses.read().items():
-            if pause.recorded and not await self._is_paused(number):
-                self._pauses.remove(number)
-                continue
+            if pause.recorded:
+                if not await self._is_paused(number):
+                    self._pauses.remove(number)
+                continue  # the row holds it, or has been resumed since
             theirs = NumberCommands(self._pool, author=pause.by, origin=self._origin)
             try:
                 done = await theirs._pause(number, pause.reason)

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from engine import clock
 from engine.commands.act import Acts, Refused
-from engine.domain.forecast import late_behind
+from engine.domain.forecast import done_at, late_behind
 from engine.domain.message import Token, masked, template_message
 from engine.domain.quiet import Quiet, is_quiet, open_seconds
 from engine.postgres import audience_imports, campaigns, previews, reach
@@ -130,7 +130,7 @@ class PreviewCommands(Acts):
             doubts=tuple(f"in {doubt.file} {doubt.reason}" for doubt in doubts),
             rate=row.rate,
             seconds=seconds,
-            eta=None if seconds is None else now + timedelta(seconds=min(seconds, 10 * 365 * 86_400.0)),
+            eta=None if seconds is None else done_at(seconds, quiet, row.zones, now),
             deadline=subject.deadline,
             reach_limit=_sum([account.limit for account in reachable]),
             reached=_sum([account.reached for account in reachable]) or 0,

@@ -1,10 +1,10 @@
-"""What a rate can still do before deadlines."""
+"""What a rate can still do before deadlines, and when it is done; quiet hours are no time for sending."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from engine.domain.quiet import Quiet, open_seconds
+from engine.domain.quiet import Quiet, after_open, is_quiet, open_seconds
 
 ENDED = frozenset({"finished", "cancelled"})
 
@@ -53,6 +53,24 @@ def late_rows(mine: Demand, all_of_them: Iterable[Demand], now: datetime) -> int
         and _goes_first(other, mine, now)
     ]
     return late_behind([(seconds, mine.waiting)], ahead, mine.rate)
+
+
+def done_at(seconds: float, quiet: Quiet | None, zones: Iterable[str], now: datetime) -> datetime | None:
+    """When so many seconds of sending are over, quiet hours left out (those of the zone that is done last).
+
+    None when it is always quiet in one of them; ten years from now at the latest.
+    """
+    seconds = min(seconds, 10 * 365 * 86_400.0)
+    ends = [after_open(quiet, zone, now, seconds) for zone in zones] if quiet is not None else []
+    if any(end is None for end in ends):
+        return None
+    return max((end for end in ends if end is not None), default=now + timedelta(seconds=seconds))
+
+
+def asleep(quiet: Quiet | None, zones: Iterable[str], now: datetime) -> bool:
+    """Whether it is quiet everywhere, so that nothing can be told from what leaves."""
+    known = list(zones)
+    return quiet is not None and bool(known) and all(is_quiet(quiet, zone, now) for zone in known)
 
 
 def _goes_first(other: Demand, mine: Demand, now: datetime) -> bool:

@@ -14,6 +14,17 @@ def number_of(path: str) -> str | None:
     return match[3] if match else None
 
 
+def recipient_of(body: bytes) -> str | None:
+    """The person that a message is for, in E.164 with +; None when the body does not say so plainly."""
+    try:
+        message = json.loads(body)
+    except ValueError:
+        return None
+    to = message.get("to") if isinstance(message, dict) else None
+    digits = to.removeprefix("+") if isinstance(to, str) else ""
+    return f"+{digits}" if digits.isdecimal() and digits.isascii() else None
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What the client gets: Meta's own bytes, or an error of ours in the same shape."""

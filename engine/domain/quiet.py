@@ -18,6 +18,9 @@ _MINUTE = timedelta(minutes=1)
 _LOOK = 8 * 24 * 60
 """Minutes to look ahead: wall clocks have come round by then, whatever was done to them."""
 
+_MONTH_S = 31 * 86_400.0
+_LONGEST_S = 10 * 365 * 86_400.0
+
 _WRITTEN = re.compile(r"([0-9]{1,2}):([0-9]{2})-([0-9]{1,2}):([0-9]{2})")
 
 
@@ -99,6 +102,28 @@ def open_seconds(quiet: Quiet, zones: str, start: datetime, end: datetime) -> fl
             total += (until - at).total_seconds()
         at = until
     return total
+
+
+def after_open(quiet: Quiet, zones: str, start: datetime, seconds: float) -> datetime | None:
+    """The moment at which so many seconds since `start` were not quiet; None when it is always quiet.
+
+    Beyond a month it is reckoned by the share of this week that is open.
+    """
+    if seconds > _MONTH_S:
+        week = timedelta(days=7)
+        share = open_seconds(quiet, zones, start, start + week) / week.total_seconds()
+        return start + timedelta(seconds=min(seconds / share, _LONGEST_S)) if share else None
+    at, left = start, seconds
+    while True:
+        turn = _change(quiet, zones, at.replace(second=0, microsecond=0))
+        closed = is_quiet(quiet, zones, at)
+        if turn is None:
+            return None if closed else at + timedelta(seconds=left)
+        if not closed:
+            if (turn - at).total_seconds() >= left:
+                return at + timedelta(seconds=left)
+            left -= (turn - at).total_seconds()
+        at = turn
 
 
 @lru_cache(maxsize=4096)

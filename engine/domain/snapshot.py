@@ -95,7 +95,8 @@ class CampaignView:
     rate: float
     """Sum of the rates of its numbers that are neither paused nor held."""
     eta_s: float | None
-    """Seconds until nothing is pending at the pace of the last minute; None when it does not move."""
+    """Seconds until nothing is pending at the pace of the last minute, quiet hours included; None when it does not
+    move."""
     started_at: datetime | None
     finished_at: datetime | None
     deadline: datetime | None
@@ -109,6 +110,8 @@ class CampaignView:
     """The best such share that this campaign has shown, or the one assumed until then."""
     late: int | None = None
     """Rows that cannot be met before the deadline as things stand, and will expire; None without a deadline."""
+    waits: tuple[str, ...] = ()
+    """What rows wait for that does not come by itself in a moment: ends of sentences that begin with "waits for"."""
     controls: tuple["ControlView", ...] = ()
     """Its control phones that wait for a message which has left."""
 

@@ -47,6 +47,8 @@ class DatabaseFigures:
         self.progress = Progress()
         self.unknown_growth = Growth()
         self.delivered = Delivered(thresholds.delivered_norm_share)
+        self.held: dict[int, dict[str, int]] = {}
+        """Pending rows by what holds their lane, by campaign_id."""
         self.controls: Mapping[int, Sequence[ControlSend]] = {}
         """What control phones were sent, by campaign_id."""
         self._db = db
@@ -92,6 +94,7 @@ class DatabaseFigures:
             self.planned = await figures.planned(db)
             self.counts = await books.balances(db)
             self.tallies = await books.tallies(db)
+            self.held = await books.held_rows(db)
 
     async def _read_rows(self, now: float) -> None:
         self.in_flight = await figures.in_flight(self._db)

@@ -65,6 +65,18 @@ SELECT s.lane_id, s.state, sum(s.n)::bigint AS n
  GROUP BY 1, 2 HAVING sum(s.n) <> 0
 """
 
+# $1 campaign_id, or NULL for all that run or stand.
+HELD_ROWS = """
+SELECT l.campaign_id, CASE WHEN l.aside = 'twins' THEN l.aside ELSE l.hold END AS why, sum(s.n)::bigint AS n
+  FROM (SELECT lane_id, state, n FROM book
+        UNION ALL SELECT lane_id, t, n FROM book_delta
+        UNION ALL SELECT lane_id, f, -n FROM book_delta) s
+  JOIN lane l USING (lane_id) JOIN campaign c USING (campaign_id)
+ WHERE s.state = 'p' AND l.hold IS NOT NULL AND c.state NOT IN ('finished', 'cancelled')
+   AND ($1::int IS NULL OR l.campaign_id = $1)
+ GROUP BY 1, 2 HAVING sum(s.n) > 0
+"""
+
 UNENDED = """
 SELECT campaign_id FROM campaign
  WHERE state IN ('running', 'paused', 'held') OR state = 'cancelled' AND finished_at IS NULL ORDER BY 1
@@ -125,6 +137,14 @@ async def balances(db: Executor, campaign_id: int | None = None) -> dict[int, di
     for row in await db.fetch(BALANCE, campaign_id):
         counts = found.setdefault(row["campaign_id"], dict.fromkeys(State, 0))
         counts[State(_letter(row["state"]))] = row["n"]
+    return found
+
+
+async def held_rows(db: Executor, campaign_id: int | None = None) -> dict[int, dict[str, int]]:
+    """Pending rows by what holds their lane (twins, canary, quiet, or a reason), by campaign_id; of the unended."""
+    found: dict[int, dict[str, int]] = {}
+    for row in await db.fetch(HELD_ROWS, campaign_id):
+        found.setdefault(row["campaign_id"], {})[row["why"]] = row["n"]
     return found
 
 

@@ -192,6 +192,8 @@ class CampaignReport:
     """By code a row that stands with it; only where one campaign is asked about."""
     late: int | None = None
     """Rows that cannot be met before its deadline as things stand; None without a deadline."""
+    waiting: Mapping[str, int] = field(default_factory=dict)
+    """Pending rows by what holds their lane."""
     controls: ControlStanding | None = None
     """Its control phones; only where one campaign is asked about."""
 

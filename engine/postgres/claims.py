@@ -50,8 +50,8 @@ SELECT d.id, d.lane_id, d.next_attempt_at, m.tries, m.attempts, d.phone, d.param
 MARK = """
 WITH ask AS MATERIALIZED (
   SELECT *, dense_rank() OVER (PARTITION BY nullif(phone, ''), CASE phone WHEN '' THEN id END ORDER BY id) AS nth
-    FROM unnest($1::bigint[], $2::int[], $3::uuid[], $4::bigint[], $5::int[], $6::text[], $7::text[])
-      AS a(id, number_id, token, epoch, n, phone, template)),
+    FROM unnest($1::bigint[], $2::int[], $3::uuid[], $4::bigint[], $5::int[], $6::text[], $7::text[], $8::bool[])
+      AS a(id, number_id, token, epoch, n, phone, template, spaced)),
 lively AS MATERIALIZED (  -- who may have written to these people within seconds; of one campaign alone nobody is asked
   SELECT campaign_id FROM campaign
    WHERE state IN ('running', 'paused', 'held') OR state = 'cancelled' AND finished_at IS NULL
@@ -86,7 +86,7 @@ v AS MATERIALIZED (
              WHEN 'template' THEN a.template ELSE n.account || '/' || l.country END) THEN 'held'
       WHEN EXISTS (SELECT FROM suppression s WHERE s.phone = a.phone AND (s.scope = 'all' OR c.category = 'marketing'))
         THEN 'suppressed'
-      WHEN a.nth > 1 OR EXISTS (  -- two messages to one person within 6 s, from an account: the provider refuses that
+      WHEN a.nth > 1 OR a.spaced OR EXISTS (  -- two to a person within 6 s, from an account: the provider refuses that
         SELECT FROM lively o
          CROSS JOIN LATERAL (SELECT id FROM recipient_data
                               WHERE campaign_id = o.campaign_id AND phone = a.phone OFFSET 0) d
@@ -234,6 +234,8 @@ class Ask:
     n: int
     phone: str = ""
     template: str = ""
+    spaced: bool = False
+    """The owner knows that this person has just got another message, of a conversation."""
 
 
 async def claim(
@@ -282,6 +284,7 @@ async def mark(db: Executor, asks: Sequence[Ask]) -> dict[tuple[int, int], str]:
         [a.n for a in asks],
         [a.phone for a in asks],
         [a.template for a in asks],
+        [a.spaced for a in asks],
     )
     return {(row["id"], row["epoch"]): row["verdict"] for row in rows}
 

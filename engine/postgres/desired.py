@@ -22,7 +22,7 @@ CAMPAIGNS = """
 SELECT c.campaign_id, c.name, c.random_id, CASE  -- a round of control phones goes only while its campaign goes
          WHEN c.state = 'running' AND o.state <> 'running' AND o.held_by IS DISTINCT FROM 'stops' THEN 'paused'
          ELSE c.state END AS state, c.reason, c.template, c.language, c.body, c.priority, c.deadline,
-       c.max_attempts, c.try_budget, c.planned, c.started_at, c.finished_at, c.category, c.held_by,
+       c.max_attempts, c.try_budget, c.planned, c.started_at, c.finished_at, c.category, c.held_by, c.unknown_policy,
        c.content, c.start_at, c.quiet_from, c.quiet_to, c.control_of,
        CASE c.zone WHEN 'recipient' THEN ARRAY(SELECT DISTINCT zone FROM lane l WHERE l.campaign_id = c.campaign_id)
                    ELSE ARRAY[c.zone] END AS zones,
@@ -90,6 +90,7 @@ class Campaign:
     content: Content | None = None
     """What fills the template; None when `body` says it all."""
     start_at: datetime | None = None
+    unknown_policy: str = "hold"
     control_of: int | None = None
     """The campaign of which this is a round of control phones."""
     quiet: Quiet | None = None

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from uuid import UUID
 
+from engine.domain.heard import Heard
 from engine.postgres.pool import Executor
 
 BEAT = """
@@ -12,6 +13,10 @@ ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp(), draining = excluded.
 
 LIVE = """
 SELECT id FROM node WHERE NOT draining AND seen_at > clock_timestamp() - make_interval(secs => $1)
+"""
+
+HEARD = """
+SELECT name, extract(epoch FROM clock_timestamp() - seen_at)::float8 AS silent FROM node ORDER BY seen_at DESC
 """
 
 LEAVE = "DELETE FROM node WHERE id = $1"
@@ -46,6 +51,11 @@ async def beat(db: Executor, node: Identity, *, draining: bool = False) -> None:
 async def live(db: Executor, within: float) -> set[UUID]:
     """Nodes that were heard of in the last `within` seconds and do not drain."""
     return {row["id"] for row in await db.fetch(LIVE, within)}
+
+
+async def heard(db: Executor) -> list[Heard]:
+    """All that did not take their leave within the last day, the liveliest first."""
+    return [Heard(*row) for row in await db.fetch(HEARD)]
 
 
 async def leave(db: Executor, node: UUID) -> None:

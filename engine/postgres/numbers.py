@@ -73,7 +73,8 @@ SELECT n.id, n.display, n.account, n.token_ref, n.rate, n.provider_limit, n.ceil
                                WHERE number_id = n.number_id ORDER BY id DESC LIMIT 100) s
          CROSS JOIN LATERAL unnest(s.us) AS u(us)
          WHERE s.base_db + u.us * interval '1 microsecond' > now() - interval '1 second') AS tries_last_second,
-       CASE WHEN h.state = 'held' THEN coalesce(h.reason, 'held') END AS held_reason
+       CASE WHEN h.state = 'held' THEN coalesce(h.reason, 'held') END AS held_reason,
+       extract(epoch FROM clock_timestamp() - d.seen_at)::float8 AS owner_silent_s
   FROM number n
   LEFT JOIN LATERAL (  -- what stands over the number, its account or its credential; what is held first
     SELECT state, reason, until FROM breaker b
@@ -82,6 +83,7 @@ SELECT n.id, n.display, n.account, n.token_ref, n.rate, n.provider_limit, n.ceil
                                 WHEN 'credential' THEN n.token_ref END
      ORDER BY b.state, b.breaker_id LIMIT 1) h ON true
   LEFT JOIN lease l USING (number_id)
+  LEFT JOIN node d ON d.id = l.owner
   LEFT JOIN (SELECT number_id, count(*) AS n FROM try  -- recorded_at: the newest end of the newest partition
               WHERE recorded_at > now() - interval '3 seconds' AND outcome = 'accepted'
                 AND answered_at > now() - interval '1 second' GROUP BY 1) a USING (number_id)
@@ -124,6 +126,8 @@ class NumberRow:
     tries_last_second: int
     held_reason: str | None = None
     """Of the breaker over it that a person must lift."""
+    owner_silent_s: float | None = None
+    """Seconds since its owner said that it is alive; its lease may still run."""
 
     @property
     def state(self) -> str:
@@ -170,6 +174,9 @@ class NumberRow:
             "accepted_last_second": self.accepted_last_second,
             "tries_last_second": self.tries_last_second,
             "bound_by": "hold" if stopped else None,  # only the owner knows more
+            "owner_silent_s": None
+            if self.owner is None or self.owner_silent_s is None
+            else round(self.owner_silent_s),
         }
 
 

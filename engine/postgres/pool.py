@@ -1,6 +1,7 @@
 """Connections to Postgres: one pool per process, and errors that a person can act on."""
 
 import re
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias
@@ -170,6 +171,8 @@ def _reason(error: Exception) -> str:
             return f"did not answer within {CONNECT_SECONDS:.0f} s; check the address and the network"
         case asyncpg.InterfaceError() | ValueError():
             return "is not a valid Postgres URL; write postgresql://user:password@host:5432/name, %-encoded"
+        case socket.gaierror():
+            return "is on a host that no name server knows; check the name in the address, and the network"
         case OSError():
             return f"could not be reached ({_cause(error)}); check that it runs and that the address is right"
     return f"could not be opened ({type(error).__name__})"

@@ -24,7 +24,9 @@ SELECT q.code, e.id, e.phone
 
 LISTING = """
 SELECT r.id, c.name, d.phone, r.state, n.id AS number, r.tries, r.attempts, r.code, r.next_attempt_at, r.moved_at,
-       l.aside
+       l.aside, CASE WHEN r.state = 'u' THEN (
+         SELECT raw FROM try t WHERE t.recipient_id = r.id AND t.n = r.tries AND t.outcome = 'unknown'
+          ORDER BY recorded_at DESC LIMIT 1) END AS doubt
   FROM campaign c JOIN lane l USING (campaign_id) JOIN recipient r USING (lane_id)
   LEFT JOIN recipient_data d ON d.id = r.id
   LEFT JOIN number n ON n.number_id = r.number_id
@@ -35,7 +37,9 @@ SELECT r.id, c.name, d.phone, r.state, n.id AS number, r.tries, r.attempts, r.co
 
 ONE = """
 SELECT r.id, c.name, d.phone, r.state, n.id AS number, r.tries, r.attempts, r.code, r.next_attempt_at, r.moved_at,
-       l.aside
+       l.aside, CASE WHEN r.state = 'u' THEN (
+         SELECT raw FROM try t WHERE t.recipient_id = r.id AND t.n = r.tries AND t.outcome = 'unknown'
+          ORDER BY recorded_at DESC LIMIT 1) END AS doubt
   FROM recipient r JOIN lane l USING (lane_id) JOIN campaign c USING (campaign_id)
   LEFT JOIN recipient_data d ON d.id = r.id
   LEFT JOIN number n ON n.number_id = r.number_id
@@ -47,6 +51,8 @@ SELECT t.n, t.outcome, t.sent_at, t.answered_at, t.recorded_at, n.id AS number, 
   FROM try t LEFT JOIN number n USING (number_id)
  WHERE t.recipient_id = $1 ORDER BY t.n, t.recorded_at, t.answered_at
 """
+
+DOUBT_CHARS = 120
 
 ASIDE = {"twins": "kept aside: likely a duplicate, another spelling of a number that is in the campaign"}
 
@@ -74,12 +80,17 @@ class Row:
     next_attempt_at: datetime | None
     moved_at: datetime
     aside: str = ""
+    doubt: str | None = None
+    """Of an unknown row: why nobody knows, as its try was recorded."""
 
     @property
     def reason(self) -> str | None:
         """Why it stands where it stands, as far as that is the row's own."""
         if self.aside in ASIDE and self.state is State.PENDING:
             return ASIDE[self.aside]
+        if self.state is State.UNKNOWN:
+            why = (self.doubt or "no answer was recorded")[:DOUBT_CHARS]
+            return f"{why}; unknown since {self.moved_at:%Y-%m-%d %H:%M:%S}Z"
         return describe(self.code).title if self.code is not None else None
 
     def as_json(self) -> dict[str, object]:

@@ -1,11 +1,16 @@
 """Conversations first: one message of a client's own, through the same windows, ahead of every campaign."""
 
+import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 
 from engine.clients.whatsapp import Passed, WhatsApp
-from engine.domain.gateway import Reply, refusal
+from engine.domain.gateway import Reply, recipient_of, refusal
 from engine.domain.outcome import Ambiguous, NotSent
 from engine.sending.gate import Gate
+
+PAIR_SPACING = 6.0
+"""Seconds between two messages from a number to one person: more often the provider refuses (131056)."""
 
 
 class Conversations:
@@ -28,6 +33,23 @@ class Conversations:
         self._answered = answered
         self.open = 0
         """Requests that have left and are not answered."""
+        self._written: OrderedDict[str, float] = OrderedDict()
+
+    def wrote_lately(self, phone: str) -> bool:
+        """Whether a message to this person left within the time in which the provider takes no second one."""
+        return self._time() - self._written.get(phone, float("-inf")) < PAIR_SPACING
+
+    def _note(self, body: bytes) -> None:
+        phone, now = recipient_of(body), self._time()
+        if phone is not None:
+            self._written.pop(phone, None)  # to the end: the oldest stands first
+            self._written[phone] = now
+        while self._written and now - next(iter(self._written.values())) >= PAIR_SPACING:
+            self._written.popitem(last=False)
+
+    @staticmethod
+    def _time() -> float:
+        return asyncio.get_running_loop().time()
 
     async def send(self, body: bytes, access_token: str, patience: float) -> Reply:
         """Meta's own answer; or 429 after `patience` seconds without a place, 503 while the number is stopped,
@@ -43,6 +65,7 @@ class Conversations:
             self._gate.stay_conversation()
             return _stopped(why)
         self._gate.leave_conversation()
+        self._note(body)
         self.open += 1
         try:
             passed = await self._whatsapp.pass_on(self._number, access_token, body)

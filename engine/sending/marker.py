@@ -66,7 +66,7 @@ class Marker:
 
     async def _mark(self, batch: list[_Waiting]) -> dict[tuple[int, int], str]:
         asks = [
-            Ask(w.row.id, w.permission, w.n, w.row.phone, w.template_key)
+            Ask(w.row.id, w.permission, w.n, w.row.phone, w.template_key, w.spaced)
             for w in (item.work for item in batch)
         ]
         while True:

@@ -227,6 +227,7 @@ class Pipeline(Stops):
 
     def _mark(self, work: Work) -> None:
         work.template_key = self._template_key(work.campaign)
+        work.spaced = self.conversations.wrote_lately(work.row.phone)
         self._probe_with(work)
         self._in_hand[work.row.id] = work
         self._marking += 1

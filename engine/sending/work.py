@@ -22,6 +22,8 @@ class Work:
 
     template_key: str = ""
     """Of its template's breaker."""
+    spaced: bool = False
+    """This person has just been written to in a conversation: the row must wait its turn."""
     probe: int | None = None
     """The breaker that this request is to find out about."""
 

@@ -40,7 +40,7 @@ async def test_the_rate_defaults_to_four_fifths_of_the_limit(commands: Commands)
     shown = (await commands.show_number(A)).as_json()
     assert list(shown) == [
         "id", "display", "account", "owner", "epoch", "state", "reason", "rate", "limit", "ceiling",
-        "accepted_last_second", "tries_last_second", "bound_by",
+        "accepted_last_second", "tries_last_second", "bound_by", "owner_silent_s",
     ]  # fmt: skip
     assert shown["rate"] == 64
     assert shown["state"] == "active"
@@ -368,7 +368,7 @@ async def test_a_campaign_shows_the_public_shape(pool: Pool, commands: Commands)
     assert list(shown) == [
         "name", "state", "reason", "planned", "counts", "accepted", "tries", "attempts", "possible_duplicates",
         "assumed_sent", "errors", "refusals", "numbers", "started_at", "finished_at", "eta", "start_at",
-        "deadline", "late", "canary", "controls",
+        "deadline", "late", "canary", "waits", "aside", "controls",
     ]  # fmt: skip
     assert (shown["planned"], [*shown["counts"]]) == (12, [s.word for s in State])  # type: ignore[misc]
     error = shown["errors"][0]  # type: ignore[index]

@@ -126,7 +126,7 @@ async def test_a_mark_touches_its_rows(moment: Moment, generic: bool) -> None:
     async with connect(moment.url) as db:
         plan = await explain(
             db, claims.MARK, ids, [1] * count, [TOKEN] * count, [2] * count, [2] * count,
-            [f"+55119{n:08d}" for n in range(count)], ["WABA1/t/en"] * count, generic=generic,
+            [f"+55119{n:08d}" for n in range(count)], ["WABA1/t/en"] * count, [False] * count, generic=generic,
         )  # fmt: skip
     assert "recipient_pkey" in plan.indexes
     assert_touches(plan, 2 * BATCH, 8 * BATCH)

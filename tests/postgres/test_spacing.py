@@ -4,6 +4,7 @@ import pytest
 
 from engine.domain.recipient import State
 from engine.postgres import claims
+from engine.postgres import rows as row_lists
 from engine.postgres.claims import Ask, Claimed, Permission
 from engine.postgres.pool import Pool
 from tests.support import builders, owned
@@ -111,7 +112,29 @@ async def test_the_look_for_others_reads_no_table_whole(pool: Pool, two: Two, ge
     async with pool.acquire() as db:
         plan = await explain(
             db, claims.MARK, [a.id for a in asks], [permission.number_id], [permission.token],
-            [permission.epoch], [1], [asks[0].phone], ["t"], generic=generic,
+            [permission.epoch], [1], [asks[0].phone], ["t"], [False], generic=generic,
         )  # fmt: skip
     assert not {"recipient", "recipient_data"} & plan.scanned_whole
     assert plan.rows("recipient_data") <= 4
+
+
+async def test_whoever_was_just_written_to_in_a_conversation_waits_too(pool: Pool, two: Two) -> None:
+    permission, one, _ = two
+    row = await claimed(pool, permission, one)
+    ask = Ask(row.id, permission, 1, row.phone, "t", spaced=True)
+    assert list((await claims.mark(pool, [ask])).values()) == ["spaced"]
+    await owned.assert_books(pool)
+
+
+async def test_an_unknown_row_says_why_and_since_when(pool: Pool, two: Two) -> None:
+    permission, one, _ = two
+    row = await claimed(pool, permission, one)
+    await marked(pool, permission, row)
+    await pool.execute("UPDATE recipient SET state = 'u' WHERE id = $1", row.id)
+    await pool.execute(
+        "INSERT INTO try (recipient_id, n, number_id, epoch, sent_at, outcome, raw) "
+        "VALUES ($1, 1, 1, 1, now(), 'unknown', 'ReadTimeout after 20 s')",
+        row.id,
+    )
+    [listed] = await row_lists.listing(pool, one.name, State.UNKNOWN, None, 0, 10)
+    assert (listed.reason or "").startswith("ReadTimeout after 20 s; unknown since 20")

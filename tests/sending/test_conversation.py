@@ -291,3 +291,18 @@ def test_a_request_of_which_nobody_knows_is_answered_so_and_never_repeated(
         assert len(asked) == 1
 
     on_stage(monkeypatch, play, stage_of(answer))
+
+
+def test_a_row_for_somebody_who_has_just_been_written_to_asks_to_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def play(stage: Stage, pipeline: Pipeline, talk: Talk) -> None:
+        conversations = pipeline.conversations
+        assert not conversations.wrote_lately("+5511988880001")
+        await talk.say()
+        assert conversations.wrote_lately("+5511988880001")
+        assert not conversations.wrote_lately("+5511988880002")
+        await seconds(6)
+        assert not conversations.wrote_lately("+5511988880001")
+
+    on_stage(monkeypatch, play)
