@@ -163,7 +163,7 @@ class ConsoleApp(App[str], inherit_bindings=False):
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
         """Textual's own, with only what differs from the picture on the terminal."""
         if isinstance(renderable, LayoutUpdate | ChopsUpdate):
-            renderable = cast(RenderableType, self._picture.change(renderable))
+            renderable = cast(RenderableType, self._picture.change(screen, renderable))
         super()._display(screen, renderable)
 
     def report_fault(self, text: str) -> None:

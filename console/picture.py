@@ -75,14 +75,19 @@ class Picture:
 
     def __init__(self) -> None:
         self._lines: list[list[Cell]] = []
+        self._of: object = None
+        self._size = (0, 0)
 
-    def change(self, update: LayoutUpdate | ChopsUpdate) -> "Change":
-        """The same update, as what differs from the picture."""
-        return Change(self, update)
+    def change(self, screen: object, update: LayoutUpdate | ChopsUpdate) -> "Change":
+        """The same update of a screen, as what differs from the picture."""
+        return Change(self, screen, update)
 
-    def forget(self, width: int, height: int) -> None:
-        """Nothing is known of a terminal of this size: all that is drawn next is sent."""
-        self._lines = [[NOTHING] * width for _ in range(height)]
+    def begin(self, screen: object, width: int, height: int) -> None:
+        """A whole screen comes. If another one or of another size, all of it is sent whatever the terminal shows,
+        which also mends what others wrote to it."""
+        if screen is not self._of or (width, height) != self._size:
+            self._of, self._size = screen, (width, height)
+            self._lines = [[NOTHING] * width for _ in range(height)]
 
     def drawn(self, pieces: Iterable[tuple[int, int, Sequence[Cell]]]) -> str:
         """Take pieces of lines (y, x, cells) into the picture: the sequences that draw what they change."""
@@ -100,15 +105,13 @@ class Picture:
             x, cells = x - 1, [(" ", line[x - 1][1].on_blank()), *cells]
         if x + len(cells) < len(line) and not line[x + len(cells)][0]:
             cells.append((" ", line[x + len(cells)][1].on_blank()))
-        whole = any(_of_doubtful_width(char) for char, _ in (*cells, *line))
-        for first, end in _runs(line[x : x + len(cells)], cells, whole):
+        for first, end in _runs(line[x : x + len(cells)], cells):
             out.append(f"\x1b[{y + 1};{x + first + 1}H")
             for char, wanted in cells[first:end]:
-                if not char or (char == " " and pen.draws_blank_as(wanted)):
-                    out.append(char)
-                    continue
-                out.append(pen.turned_to(wanted) + char)
-                pen = wanted
+                if wanted is not pen and char and not (char == " " and pen.draws_blank_as(wanted)):
+                    out.append(pen.turned_to(wanted))
+                    pen = wanted
+                out.append(char)
         line[x : x + len(cells)] = cells
         return pen
 
@@ -116,14 +119,14 @@ class Picture:
 class Change(CompositorUpdate):
     """An update that is compared with the picture at the moment when it is sent, and then is the picture."""
 
-    def __init__(self, picture: Picture, update: LayoutUpdate | ChopsUpdate) -> None:
-        self._picture, self._update = picture, update
+    def __init__(self, picture: Picture, screen: object, update: LayoutUpdate | ChopsUpdate) -> None:
+        self._picture, self._screen, self._update = picture, screen, update
 
     def render_segments(self, console: Console) -> str:
         """The sequences to send."""
         system = console._color_system or ColorSystem.TRUECOLOR  # as Textual's own strips do
         if isinstance(self._update, LayoutUpdate):
-            self._picture.forget(*self._update.region.size)  # also mends what others wrote to the terminal
+            self._picture.begin(self._screen, *self._update.region.size)
             pieces = _of_layout(self._update)
         else:
             pieces = _of_chops(self._update)
@@ -146,18 +149,19 @@ def _of_chops(update: ChopsUpdate) -> Iterator[tuple[int, int, Strip]]:
                 yield y, start, strip.crop(start - x, stop - x)
 
 
-def _runs(old: Sequence[Cell], new: Sequence[Cell], whole: bool) -> list[tuple[int, int]]:
-    """[first, end) of what differs. `whole`: from the first difference to the end of the line."""
+def _runs(old: Sequence[Cell], new: Sequence[Cell]) -> list[tuple[int, int]]:
+    """[first, end) of what differs. Where terminals do not agree how wide a character is, nothing may be left
+    standing behind it: then it is all from the first difference on."""
     runs: list[tuple[int, int]] = []
     for x, (before, after) in enumerate(zip(old, new, strict=True)):
         if before == after:
             continue
-        if whole:
-            return [(_head(new, x), len(new))]
         if runs and x - runs[-1][1] <= GAP:
             runs[-1] = (runs[-1][0], x + 1)
         else:
             runs.append((x, x + 1))
+    if runs and (_of_doubtful_width(old) or _of_doubtful_width(new)):
+        return [(_head(new, runs[0][0]), len(new))]
     return runs
 
 
@@ -168,9 +172,10 @@ def _head(cells: Sequence[Cell], x: int) -> int:
     return x
 
 
-def _of_doubtful_width(char: str) -> bool:
-    """Terminals do not agree how wide these are, so nothing may be left standing behind them."""
-    return not char or len(char) > 1 or (char > "\u02ff" and cell_len(char) != 1)
+def _of_doubtful_width(cells: Sequence[Cell]) -> bool:
+    """Whether there is a wide character or a combined one."""
+    text = [char for char, _ in cells]
+    return "" in text or len("".join(text)) != len(text)
 
 
 def _cells(strip: Strip, system: ColorSystem) -> list[Cell]:
@@ -178,10 +183,9 @@ def _cells(strip: Strip, system: ColorSystem) -> list[Cell]:
     for text, style, control in strip:
         if control:
             continue
-        pen = _pen(style, system) if style is not None else PLAIN
-        blank = (" ", pen.on_blank())
+        pen, blank = _pens(style, system)
         if text.isascii():
-            cells.extend(blank if char == " " else (char, pen) for char in text)
+            cells += [blank if char == " " else (char, pen) for char in text]
             continue
         for char in text:
             size = cell_len(char)
@@ -189,15 +193,19 @@ def _cells(strip: Strip, system: ColorSystem) -> list[Cell]:
                 cells[-1] = (cells[-1][0] + char, cells[-1][1])
             elif size:
                 cells.append(blank if char == " " else (char, pen))
-                cells.extend([("", pen)] * (size - 1))
+                cells += [("", pen)] * (size - 1)
     return cells
 
 
 @lru_cache(maxsize=1024)
-def _pen(style: Style, system: ColorSystem) -> Pen:
+def _pens(style: Style | None, system: ColorSystem) -> tuple[Pen, Cell]:
+    """For what is written, and the cell where nothing is."""
+    if style is None:
+        return PLAIN, (" ", PLAIN)
     ink, paper = style.color, style.bgcolor
-    return Pen(
+    pen = Pen(
         frozenset(code for name, code in _ATTRIBUTES.items() if getattr(style, name)),
         ";".join(ink.downgrade(system).get_ansi_codes()) if ink is not None else "",
         ";".join(paper.downgrade(system).get_ansi_codes(foreground=False)) if paper is not None else "",
     )
+    return pen, (" ", pen.on_blank())

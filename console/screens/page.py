@@ -62,9 +62,6 @@ class PageScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """No empty first paint."""
-        self.call_after_refresh(self._first)
-
-    def _first(self) -> None:
         with shield(self._report):
             self.show(self.session.frame())
 

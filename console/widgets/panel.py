@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from rich.style import Style
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -23,6 +23,7 @@ class LinePanel(Widget):
         self._frame: Frame | None = None
         self._lines: Sequence[Line] = ()
         self._cursor_line = -1
+        self._made_for = Size(0, 0)
 
     def lines(self, frame: Frame, width: int, height: int) -> Sequence[Line]:
         """The lines to show, at most `height`, each at most `width` cells."""
@@ -39,8 +40,8 @@ class LinePanel(Widget):
         if not width or not height or not self.display:
             return
         old, old_cursor = self._lines, self._cursor_line
-        new = list(self.lines(frame, width, height))[:height]
-        self._lines, self._cursor_line = new, self.cursor_line()
+        self._make(frame)
+        new = self._lines
         cursors = {old_cursor, self._cursor_line} if old_cursor != self._cursor_line else set()
         changed: list[Region] = []
         for y in range(max(len(old), len(new))):
@@ -48,6 +49,11 @@ class LinePanel(Widget):
                 changed.append(Region(0, y, width, 1))
         if changed:
             self.refresh(*changed)
+
+    def _make(self, frame: Frame) -> None:
+        self._made_for = self.size
+        self._lines = list(self.lines(frame, *self.size))[: self.size.height]
+        self._cursor_line = self.cursor_line()
 
     def repaint(self) -> None:
         """Show the last frame again, as a whole: the size or the focus has changed."""
@@ -64,7 +70,8 @@ class LinePanel(Widget):
 
     def on_resize(self) -> None:
         """Lines depend on the width."""
-        self.repaint()
+        if self._made_for != self.size:
+            self.repaint()
 
     def on_focus(self) -> None:
         """The title shows the focus."""
@@ -73,6 +80,13 @@ class LinePanel(Widget):
     def on_blur(self) -> None:
         """The title shows the focus."""
         self.repaint()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Right from the first time: Textual draws a widget before it tells of its size."""
+        if self._frame is not None and self._made_for != self.size:
+            with shield(self._report):
+                self._make(self._frame)
+        return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """Textual asks for one line of the screen."""

@@ -19,7 +19,7 @@ class LivingLink(FakeLink):
     """Publishes something new at every look."""
 
     def snapshot(self) -> Snapshot | None:
-        self.current = replace(bad_night(), at=clock.now())
+        self.current = replace(self.current or bad_night(), at=clock.now())
         return self.current
 
 

@@ -15,6 +15,7 @@ from textual.strip import Strip
 from console.picture import Picture
 
 WIDTH, HEIGHT = 24, 4
+SCREEN = object()
 STYLES = [
     Style.parse(text)
     for text in (
@@ -74,21 +75,21 @@ def test_the_terminal_ends_with_the_same_picture_as_with_all_of_it_drawn_anew(
     first: list[Strip], updates: list[tuple[Strip, tuple[int, int, int]]]
 ) -> None:
     picture, frugal, lavish = Picture(), Glass(), Glass()
-    frugal.show(picture.change(layout(first)).render_segments(console()))
+    frugal.show(picture.change(SCREEN, layout(first)).render_segments(console()))
     lines = list(first)
     for strip, (y, start, end) in updates:
         if start < end:
-            frugal.show(picture.change(chops(strip, y, start, end)).render_segments(console()))
+            frugal.show(picture.change(SCREEN, chops(strip, y, start, end)).render_segments(console()))
             old = lines[y]
             lines[y] = Strip.join([old.crop(0, start), strip.crop(start, end), old.crop(end, WIDTH)])
-    lavish.show(Picture().change(layout(lines)).render_segments(console()))
+    lavish.show(Picture().change(SCREEN, layout(lines)).render_segments(console()))
     assert frugal.cells == lavish.cells
 
 
 @given(st.lists(_strips, min_size=HEIGHT, max_size=HEIGHT))
 def test_a_whole_picture_looks_as_textual_draws_it(strips: list[Strip]) -> None:
     ours, stock = Glass(), Glass()
-    ours.show(Picture().change(layout(strips)).render_segments(console()))
+    ours.show(Picture().change(SCREEN, layout(strips)).render_segments(console()))
     stock.screen.set_mode(20)  # Textual goes to the next line by a line feed
     stock.show(layout(strips).render_segments(console()))
     assert ours.cells == stock.cells
@@ -96,31 +97,32 @@ def test_a_whole_picture_looks_as_textual_draws_it(strips: list[Strip]) -> None:
 
 def test_what_is_on_the_screen_is_not_sent_again() -> None:
     picture, strip = Picture(), Strip([Segment("sent 1,204 of 4,000     ", STYLES[1])])
-    picture.change(layout([strip] * HEIGHT)).render_segments(console())
-    assert picture.change(chops(strip, 2, 0, WIDTH)).render_segments(console()) == ""
+    picture.change(SCREEN, layout([strip] * HEIGHT)).render_segments(console())
+    assert picture.change(SCREEN, chops(strip, 2, 0, WIDTH)).render_segments(console()) == ""
 
 
 def test_of_a_line_only_the_digits_that_moved_are_sent() -> None:
     picture = Picture()
     before, after = (Strip([Segment(f"sent {n:>6} of 4,000      ", STYLES[0])]) for n in ("1,204", "1,209"))
-    picture.change(layout([before] * HEIGHT)).render_segments(console(ColorSystem.STANDARD))
-    sent = picture.change(chops(after, 2, 0, WIDTH)).render_segments(console(ColorSystem.STANDARD))
+    picture.change(SCREEN, layout([before] * HEIGHT)).render_segments(console(ColorSystem.STANDARD))
+    sent = picture.change(SCREEN, chops(after, 2, 0, WIDTH)).render_segments(console(ColorSystem.STANDARD))
     assert sent == "\x1b[3;11H\x1b[37;40m9\x1b[39;49m"
 
 
 def test_a_part_of_one_of_two_widgets_on_a_line_is_drawn_in_its_place() -> None:
     picture, glass = Picture(), Glass()
     before, after = (Strip([Segment(char * WIDTH, STYLES[0])]) for char in "ab")
-    glass.show(picture.change(layout([before] * HEIGHT)).render_segments(console()))
-    glass.show(picture.change(chops(after, 1, 4, 12, (0, 9, WIDTH))).render_segments(console()))
+    glass.show(picture.change(SCREEN, layout([before] * HEIGHT)).render_segments(console()))
+    glass.show(picture.change(SCREEN, chops(after, 1, 4, 12, (0, 9, WIDTH))).render_segments(console()))
     assert glass.screen.display == ["a" * WIDTH, "aaaa" + 8 * "b" + 12 * "a", "a" * WIDTH, "a" * WIDTH]
 
 
-def test_a_whole_picture_is_sent_whole_whatever_the_terminal_showed() -> None:
+def test_another_screen_is_sent_whole_whatever_the_terminal_showed() -> None:
     picture, strips = Picture(), [Strip([Segment("x" * WIDTH, STYLES[0])])] * HEIGHT
-    first = picture.change(layout(strips)).render_segments(console())
-    assert picture.change(layout(strips)).render_segments(console()) == first
+    first = picture.change(SCREEN, layout(strips)).render_segments(console())
     assert first.count("x") == WIDTH * HEIGHT
+    assert picture.change(SCREEN, layout(strips)).render_segments(console()) == ""
+    assert picture.change(object(), layout(strips)).render_segments(console()) == first
 
 
 @pytest.mark.parametrize("wide", ["日", "e\u0301"])
@@ -130,6 +132,6 @@ def test_nothing_is_left_standing_behind_a_character_of_doubtful_width(wide: str
         Strip([Segment(f"{digit} {wide} behind", STYLES[0])]).adjust_cell_length(WIDTH, STYLES[0])
         for digit in "12"
     )
-    picture.change(layout([next(lines)] * HEIGHT)).render_segments(console())
-    sent = picture.change(chops(next(lines), 0, 0, WIDTH)).render_segments(console())
+    picture.change(SCREEN, layout([next(lines)] * HEIGHT)).render_segments(console())
+    sent = picture.change(SCREEN, chops(next(lines), 0, 0, WIDTH)).render_segments(console())
     assert f"2 {wide} behind" in sent
