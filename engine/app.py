@@ -42,6 +42,10 @@ CONNECTIONS = (100, 4000)
 DATABASE_CONNECTIONS = 12
 """Marker, writer, applier, follower, leases, figures, jobs, acts, and a claim or two."""
 
+ABANDONED_AFTER = 2.0
+"""Seconds that a transaction of ours may stand still. One whose node was cut off or stopped in the middle holds rows
+that its successor, or the node itself over a new connection, needs."""
+
 log = structlog.get_logger()
 
 
@@ -57,7 +61,9 @@ async def open_engine(config: Config, options: RunOptions, origin: str) -> Async
         )
     refuse_open_doors(config, webhook=not options.no_webhook)
     async with AsyncExitStack() as up:
-        db = await up.enter_async_context(open_database(config, size=DATABASE_CONNECTIONS))
+        db = await up.enter_async_context(
+            open_database(config, size=DATABASE_CONNECTIONS, abandoned_after=ABANDONED_AFTER)
+        )
         transport = open_transport(
             "pyreqwest", connections=await _connections(db), deadline=config.request_deadline
         )

@@ -23,8 +23,10 @@ async def open_url(config: Config) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def open_database(config: Config, *, size: int = 4) -> AsyncIterator[Pool]:
-    """A pool on a database whose schema is exactly ours.
+async def open_database(
+    config: Config, *, size: int = 4, abandoned_after: float | None = None
+) -> AsyncIterator[Pool]:
+    """A pool on a database whose schema is exactly ours; `abandoned_after` as in `open_pool`.
 
     Only the embedded one, which has no DBA, is migrated here. Raises DatabaseUnreachable, EmbeddedError and
     MigrationError.
@@ -33,7 +35,7 @@ async def open_database(config: Config, *, size: int = 4) -> AsyncIterator[Pool]
         url = await up.enter_async_context(open_url(config))
         if config.database_url is None:
             await migrate.migrate(url)
-        pool = await up.enter_async_context(open_pool(url, size=size))
+        pool = await up.enter_async_context(open_pool(url, size=size, abandoned_after=abandoned_after))
         async with pool.acquire() as connection:
             await migrate.require_current(connection)  # type: ignore[arg-type]  # the pool's proxy is a connection
         yield pool

@@ -36,7 +36,7 @@ from engine.observe.alerts import Alerts
 from engine.observe.figures import DatabaseFigures
 from engine.observe.metrics import NodeFigures, of_samples
 from engine.observe.prometheus import WebhookCounts
-from engine.observe.watchdog import watch_rounds
+from engine.observe.watchdog import Open, WorkWatch, watch_rounds
 from engine.postgres.desired import Desired
 from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.nodes import Identity
@@ -50,7 +50,7 @@ from engine.sending.shared import Shared
 from engine.sending.work import Result
 from engine.sending.writer import Writer
 from engine.views import Viewer
-from engine.watch import Watch
+from engine.watch import Watch, open_work
 
 PUBLISH = 0.5
 """Seconds between snapshots; an act publishes at once."""
@@ -110,6 +110,7 @@ class Engine:
         )
         self._alerts = Alerts(config.alerts)
         self._watch = Watch(self.figures, self.database)
+        self._work = WorkWatch(self._open_work)
         self._viewer = Viewer(config.node, author, self.figures, self.database)
         self.desk = ActDesk(
             Hands(
@@ -175,6 +176,7 @@ class Engine:
                 self.database.run(),
                 self._judge.run(),
                 self._publish_for_ever(),
+                self._work.run(),
                 watch_rounds(
                     {"the ownership of numbers": self.ownership.rounds, "the follower": self.follower.rounds}
                 ),
@@ -304,7 +306,11 @@ class Engine:
         """None when this node owns or can own numbers; else why not: for /readyz."""
         if self.why_draining is not None:
             return "draining"
-        return None if self.follower.healthy else "the database does not answer"
+        return self._work.suspect if self.follower.healthy else "the database does not answer"
+
+    def _open_work(self) -> Mapping[str, Open]:
+        due = self.database.lanes_due(asyncio.get_running_loop().time())
+        return open_work(self.ownership.current(), self.follower.running, due, self.config.request_deadline)
 
     # What is seen
 

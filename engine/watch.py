@@ -4,23 +4,29 @@ The viewer shows how things stand; here is how they change. Belongs to the engin
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from engine.domain.control import ControlSend, by_phone
 from engine.domain.errors import Scope
 from engine.domain.forecast import ENDED, Demand, late_rows
 from engine.domain.message import masked
+from engine.domain.pacing import interval
 from engine.domain.recipient import State
 from engine.domain.snapshot import CampaignView, ControlView, HoldView, NumberView, Snapshot
 from engine.domain.waits import waits
 from engine.observe.figures import DatabaseFigures
 from engine.observe.metrics import NodeFigures
 from engine.observe.silence import Silence
+from engine.observe.watchdog import Open
 from engine.postgres.desired import Campaign, Desired, Number
+from engine.sending.pipeline import Pipeline
 
 MINUTE = 60
 """Seconds over which throttling is judged."""
+
+STALLED = 120.0
+"""Seconds that a number with rows to send may do nothing."""
 
 
 class Watch:
@@ -77,6 +83,25 @@ class Watch:
             waits=_waits(view, campaign, self._database.held.get(key, {})),
             controls=_controls(self._database.controls.get(key, ())),
         )
+
+
+def open_work(
+    pipelines: Iterable[Pipeline],
+    running: Callable[[int], Iterable[Campaign]],
+    due: Collection[int],
+    request_deadline: float,
+) -> dict[str, Open]:
+    """The owned numbers that should be sending: a lane that is open to them has rows due, and no pause, hold, silence
+    of the provider or absence of the database is in their way."""
+    found = {}
+    for pipeline in pipelines:
+        lanes = {lane for campaign in running(pipeline.number.number_id) for lane in campaign.lanes}
+        if pipeline.closed() is None and not lanes.isdisjoint(due):
+            patience = max(STALLED, 4 * interval(pipeline.rate), 2 * request_deadline)
+            found[f"number {pipeline.number.id} (epoch {pipeline.permission.epoch})"] = Open(
+                pipeline.moved, patience
+            )
+    return found
 
 
 def _demand(view: CampaignView, campaign: Campaign) -> Demand:

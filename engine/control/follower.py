@@ -13,13 +13,14 @@ from engine.postgres.desired import Campaign, Desired
 from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.holds import STOPS
 from engine.postgres.pool import Pool
+from engine.postgres.pulse import Pulse
 
 POLL = 0.25
 REREAD = 1.0
 """Seconds after which everything is read anyway: an import adds lanes without an act."""
 
-LONGEST_LOOK = 10.0
-"""Seconds after which a database that says nothing is away: its network may swallow everything."""
+LONGEST_READ = 10.0
+"""Seconds that reading everything anew may take."""
 
 log = structlog.get_logger()
 
@@ -37,6 +38,7 @@ class Follower:
         self.desired = Desired(-1, {}, {})
         self.healthy = True
         self._db = db
+        self._pulse = Pulse(db)
         self._changed = changed
         self._returned = returned
         self._again = asyncio.Event()
@@ -68,22 +70,28 @@ class Follower:
 
     async def run(self) -> None:
         """Follow for ever."""
-        time = asyncio.get_running_loop().time
-        while True:
-            self._rounds += 1
-            try:
-                if not self.healthy and self._returned is not None:
-                    await self._returned()
-                stale = not self.healthy or time() - self._read_at >= REREAD
-                async with asyncio.timeout(LONGEST_LOOK):
-                    if stale or await desired.version(self._db) != self.desired.version:
-                        await self.refresh()
-                self.healthy = True
-            except DATABASE_FAULTS as error:
-                if self.healthy:
-                    log.warning("the database is away", error=type(error).__name__)
-                self.healthy = False
-            await asyncio.sleep(POLL)
+        try:
+            while True:
+                self._rounds += 1
+                await self._look()
+                await asyncio.sleep(POLL)
+        finally:
+            self._pulse.close()
+
+    async def _look(self) -> None:
+        try:
+            version = await self._pulse.version()
+            if not self.healthy and self._returned is not None:
+                await self._returned()
+            stale = asyncio.get_running_loop().time() - self._read_at >= REREAD
+            if stale or not self.healthy or version != self.desired.version:
+                async with asyncio.timeout(LONGEST_READ):
+                    await self.refresh()
+            self.healthy = True
+        except DATABASE_FAULTS as error:
+            if self.healthy:
+                log.warning("the database is away", error=type(error).__name__)
+            self.healthy = False
 
 
 def served(desired: Desired) -> dict[int, list[Campaign]]:

@@ -1,7 +1,7 @@
 """Figures that only the database knows, polled by the engine for everybody who looks."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 import structlog
@@ -23,6 +23,9 @@ BOOKS_EVERY = 1.0
 IN_FLIGHT_EVERY = 5
 DELIVERED_EVERY = 10
 """Rounds of BOOKS_EVERY."""
+
+DUE_FOR = 20.0
+"""Seconds that an answer about due rows is true; a new one comes every IN_FLIGHT_EVERY rounds."""
 
 SLOW = 0.25
 """Seconds that the books may take before the database is called slow."""
@@ -53,7 +56,8 @@ class DatabaseFigures:
         """What control phones were sent, by campaign_id."""
         self._db = db
         self._delivered_after = thresholds.delivered_after_s
-        self._due: set[int] = set()
+        self._due: dict[int, int] = {}
+        self._due_at = float("-inf")
 
     @property
     def pool(self) -> tuple[int, int, int]:
@@ -64,6 +68,10 @@ class DatabaseFigures:
     def pace(self, campaign_id: int) -> float | None:
         """Rows a second that left the open work of a campaign during the last minute; None when not known."""
         return self.progress.pace(campaign_id)
+
+    def lanes_due(self, now: float) -> Collection[int]:
+        """Lanes with rows that could be sent; none while the database does not say."""
+        return self._due if self.database != "away" and now - self._due_at < DUE_FOR else ()
 
     async def run(self) -> None:
         """Ask for ever."""
@@ -82,7 +90,7 @@ class DatabaseFigures:
                     self.delivered.see(await figures.delivered(self._db, self._delivered_after))
                 self.round_trip.add(time(), took)
                 self.database = "slow" if took > SLOW else "ok"
-                self.progress.see(started, self.counts, self._due)
+                self.progress.see(started, self.counts, set(self._due.values()))
                 beat += 1
             except DATABASE_FAULTS:
                 self.database = "away"
@@ -99,6 +107,6 @@ class DatabaseFigures:
     async def _read_rows(self, now: float) -> None:
         self.in_flight = await figures.in_flight(self._db)
         self.unknown_growth.see(now, {number: rows.unknown for number, rows in self.in_flight.items()})
-        self._due = await figures.due(self._db)
+        self._due, self._due_at = await figures.due(self._db), now
         self.controls = await controls.sends(self._db)
         self.oldest_transaction = await figures.oldest_transaction(self._db)

@@ -1,7 +1,8 @@
-"""Half-lives that no exception tells of: a loop that does not turn, a standing task that makes no more rounds.
+"""Half-lives that no exception tells of: a loop that does not turn, a standing task that makes no more rounds, work
+that could go on and does not.
 
-Both end the process with 1, so that its supervisor starts another: the first at once, with every thread's stack on
-standard error (a loop that hangs can drain nothing; another node has taken the numbers over by then), the second by
+All end the process with 1, so that its supervisor starts another: the first at once, with every thread's stack on
+standard error (a loop that hangs can drain nothing; another node has taken the numbers over by then), the others by
 the same drain as SIGTERM. Only own looks are counted, never the clock: a process that was suspended is not dead.
 
 Under systemd (`Type=notify`) the unit is told when the engine stands, and, with WatchdogSec, that its loop turns.
@@ -16,6 +17,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import structlog
 
@@ -33,7 +35,17 @@ log = structlog.get_logger()
 
 
 class StalledError(RuntimeError):
-    """A standing task makes no more rounds."""
+    """A standing task makes no more rounds, or open work does not move."""
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Work that nothing and nobody holds."""
+
+    moved: int
+    """Grows with whatever happens to it."""
+    patience: float
+    """Seconds within which something must."""
 
 
 def die() -> None:
@@ -93,6 +105,35 @@ async def watch_rounds(
             if seen[name][1] >= looks:
                 raise StalledError(f"{name} has made no round for {looks * look:.0f} s")
         await asyncio.sleep(look)
+
+
+class WorkWatch:
+    """Looks for ever at the work that is open, by name; what is not named waits for a good reason."""
+
+    def __init__(self, look: Callable[[], Mapping[str, Open]], *, every: float = ROUND_LOOK) -> None:
+        self.suspect: str | None = None
+        """What has not moved for half its patience."""
+        self._look, self._every = look, every
+        self._seen: dict[str, tuple[int, int]] = {}
+
+    async def run(self) -> None:
+        """Raises StalledError, which names what does not move."""
+        while True:
+            self._compare(self._look())
+            await asyncio.sleep(self._every)
+
+    def _compare(self, work: Mapping[str, Open]) -> None:
+        before, self._seen, self.suspect = self._seen, {}, None
+        for name, one in work.items():
+            moved, missed = before.get(name, (-1, 0))
+            missed = missed + 1 if moved == one.moved else 0
+            self._seen[name] = (one.moved, missed)
+            still = missed * self._every
+            what = f"{name}: rows are due, nothing holds them, and nothing has moved for {still:.0f} s"
+            if still >= one.patience:
+                raise StalledError(what)
+            if still >= one.patience / 2:
+                self.suspect = what
 
 
 def notify(state: str) -> None:

@@ -69,7 +69,10 @@ k AS MATERIALIZED (
    WHERE id = ANY($1) ORDER BY id FOR UPDATE),
 v AS MATERIALIZED (
   SELECT k.id, k.lane_id, k.state, k.resend, a.epoch, CASE
-      WHEN h.number_id IS NULL OR h.epoch <> a.epoch THEN 'lost'
+      WHEN h.number_id IS NULL OR h.epoch <> a.epoch THEN
+        -- marked all the same, by a commit whose answer was lost; the asker alone knows that nothing left
+        CASE WHEN k.state IN ('s', 'u') AND k.tries = a.n AND k.epoch = a.epoch AND k.in_flight = a.number_id
+             THEN 'late' ELSE 'lost' END
       WHEN k.in_flight IS DISTINCT FROM a.number_id OR k.epoch IS DISTINCT FROM a.epoch THEN 'gone'
       WHEN k.state = 's' AND k.tries = a.n THEN 'again'  -- the answer to an earlier commit was lost
       WHEN k.state <> 'c' OR k.tries <> a.n - 1 THEN 'gone'
@@ -271,7 +274,8 @@ async def claim(
 async def mark(db: Executor, asks: Sequence[Ask]) -> dict[tuple[int, int], str]:
     """A verdict by (row, epoch) for each row that is still there: ok, again (marked before), paused, held, spaced (the
     person has just got another message), expired, suppressed, cancelled, gone (no longer ours), lost (the lease is
-    gone). Only ok and again may leave.
+    gone), late (it is, and the row was marked before: its try is on the record and must be taken back). Only ok and
+    again may leave.
 
     By epoch too: a row may be asked for under a lease that was lost and under the one that followed it.
     """

@@ -10,6 +10,7 @@ DATABASE_FAULTS: tuple[type[BaseException], ...] = (
     asyncpg.OperatorInterventionError,  # shutdown, terminated, cancelled
     asyncpg.InsufficientResourcesError,  # disk full, too many connections
     asyncpg.TransactionRollbackError,  # deadlock, serialization
+    asyncpg.IdleInTransactionSessionTimeoutError,  # we were suspended, or cut off, inside a transaction
     asyncpg.LockNotAvailableError,
     asyncpg.ReadOnlySQLTransactionError,
     asyncpg.PostgresSystemError,

@@ -24,7 +24,7 @@ SELECT n.number_id,
 
 # Two probes of an index for each lane, whatever the size of the audience.
 DUE = """
-SELECT DISTINCT l.campaign_id
+SELECT l.lane_id, l.campaign_id
   FROM campaign c JOIN lane l USING (campaign_id)
  WHERE c.state = 'running' AND l.hold IS NULL AND EXISTS (
        SELECT FROM recipient r WHERE r.lane_id = l.lane_id AND r.next_attempt_at <= now())
@@ -93,9 +93,9 @@ async def in_flight(db: Executor) -> dict[int, InFlight]:
     }
 
 
-async def due(db: Executor) -> set[int]:
-    """campaign_ids of running campaigns with a row that could be sent now."""
-    return {row["campaign_id"] for row in await db.fetch(DUE)}
+async def due(db: Executor) -> dict[int, int]:
+    """The lanes of running campaigns with a row that could be sent now, and their campaigns."""
+    return {row["lane_id"]: row["campaign_id"] for row in await db.fetch(DUE)}
 
 
 async def last_statuses(db: Executor) -> dict[str, datetime]:

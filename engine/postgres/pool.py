@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
+from weakref import WeakSet
 
 import asyncpg
 
@@ -19,6 +20,9 @@ Executor: TypeAlias = (
 
 COMMAND_SECONDS = 30.0
 CONNECT_SECONDS = 10.0
+RECONNECT_SECONDS = 2.0
+"""For a pool that has had a connection: one that is begun just before an outage ends must not wait it out."""
+
 RELEASE_SECONDS = 2.0
 
 _SECRET_PARAMETERS = frozenset({"password", "sslpassword"})
@@ -32,13 +36,45 @@ class DatabaseUnreachable(Exception):
 
 
 class _Pool(asyncpg.Pool):
-    """asyncpg waits without end for a cancelled statement before it takes its connection back: on a network that
-    swallows everything nobody would ever get on. Here the connection is ended instead."""
+    """asyncpg's, for a network that swallows everything. It waits without end for a cancelled statement before it takes
+    its connection back; here the connection is ended instead. And all connections can be given up at once."""
+
+    def __init__(self, dsn: str, *, size: int, **settings: Any) -> None:
+        self._dsn, self._settings = dsn, settings
+        self._live: WeakSet[Connection] = WeakSet()
+        self._reached = False
+        super().__init__(
+            dsn,
+            min_size=1,
+            max_size=size,
+            max_queries=50_000,
+            max_inactive_connection_lifetime=300.0,
+            loop=None,
+            connect=self._reach,
+            connection_class=asyncpg.Connection,
+            record_class=asyncpg.Record,
+            reset=_keep,
+        )
 
     async def release(self, connection: Any, *, timeout: float | None = None) -> None:
         # On time-out asyncpg has ended the connection; whoever releases it has an error of his own to raise.
         with suppress(TimeoutError):
             await super().release(connection, timeout=RELEASE_SECONDS if timeout is None else timeout)
+
+    async def beside(self, seconds: float) -> Connection:
+        connection: Connection = await asyncpg.connect(self._dsn, timeout=seconds, **self._settings)
+        return connection
+
+    def start_over(self) -> None:
+        for connection in list(self._live):
+            connection.terminate()
+
+    async def _reach(self, *_: object, **__: object) -> Connection:
+        """What asyncpg passes is what it was made with, and defaults."""
+        connection = await self.beside(RECONNECT_SECONDS if self._reached else CONNECT_SECONDS)
+        self._reached = True
+        self._live.add(connection)
+        return connection
 
 
 @asynccontextmanager
@@ -48,8 +84,10 @@ async def open_pool(
     size: int = 10,
     pgbouncer: bool = False,
     command_timeout: float | None = COMMAND_SECONDS,
+    abandoned_after: float | None = None,
 ) -> AsyncIterator[Pool]:
-    """A pool of up to `size` connections to `url`, closed on leaving.
+    """A pool of up to `size` connections to `url`, closed on leaving. `abandoned_after`: seconds after which the server
+    rolls back a transaction that nobody goes on with (a pgbouncer in between takes no such wish: it has its own).
 
     `pgbouncer=True`, or `?pgbouncer=true` in the URL, keeps no prepared statements: in transaction mode
     the next statement may run on another server connection. Raises DatabaseUnreachable when the first
@@ -59,19 +97,10 @@ async def open_pool(
     try:
         pool: Pool = await _Pool(
             dsn,
-            min_size=1,
-            max_size=size,
-            max_queries=50_000,
-            max_inactive_connection_lifetime=300.0,
-            loop=None,
-            setup=None,
-            init=None,
-            connection_class=asyncpg.Connection,
-            record_class=asyncpg.Record,
-            timeout=CONNECT_SECONDS,
+            size=size,
             command_timeout=command_timeout,
             statement_cache_size=statements,
-            reset=_keep,
+            server_settings=_lively(abandoned_after) if abandoned_after and statements else None,
         )
     except _FAILURES as error:
         raise _unreachable(url, error) from None  # the cause may quote the URL
@@ -81,6 +110,25 @@ async def open_pool(
         pool.terminate()  # closing would wait for whoever still holds a connection
         raise
     await pool.close()
+
+
+async def connection_beside(pool: Pool, seconds: float) -> Connection:
+    """One more connection with the pool's settings, the caller's own to close. Raises what asyncpg raises;
+    TimeoutError when it is not made within `seconds`."""
+    return await _ours(pool).beside(seconds)
+
+
+def start_over(pool: Pool) -> None:
+    """End every connection of the pool, those with a statement under way too; the next use makes new ones.
+
+    Their statements raise, and may have been committed: whoever repeats one must be able to.
+    """
+    _ours(pool).start_over()
+
+
+def _ours(pool: Pool) -> _Pool:
+    assert isinstance(pool, _Pool)  # there is no other way to one than open_pool
+    return pool
 
 
 @asynccontextmanager
@@ -120,6 +168,16 @@ def masked(url: str) -> str:
     pairs = parse_qsl(parts.query, keep_blank_values=True)
     query = urlencode([(k, "***" if k.lower() in _SECRET_PARAMETERS else v) for k, v in pairs], safe="/*")
     return urlunsplit((parts.scheme, f"{user}{':***' if colon else ''}{at}{hosts}", parts.path, query, ""))
+
+
+def _lively(abandoned_after: float) -> dict[str, str]:
+    """Locks and connections of a client that is gone without a word go soon, and not after two hours."""
+    return {
+        "idle_in_transaction_session_timeout": f"{round(abandoned_after * 1000)}ms",
+        "tcp_keepalives_idle": "10",
+        "tcp_keepalives_interval": "5",
+        "tcp_keepalives_count": "3",
+    }
 
 
 def _misread(parts: SplitResult) -> bool:

@@ -48,6 +48,8 @@ class Claimer:
         self._rate = rate
         self._campaigns = campaigns
         self._may_claim = may_claim
+        self.found_none = 0
+        """Claims that the database answered with no row."""
         self._ready: deque[Work] = deque()
         self._turns = Turns()
         self._heads: dict[int, tuple[float, dict[int, LaneMark]]] = {}
@@ -130,6 +132,8 @@ class Claimer:
         self._ready.extend(Work(row, campaign, self._permission, at) for row in rows)
         if rows:
             self._arrived.set()
+        else:
+            self.found_none += 1
         return len(rows)
 
     def _lane_heads(self, campaign: Campaign, at: float) -> dict[int, LaneMark]:

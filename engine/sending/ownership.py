@@ -7,7 +7,7 @@ a clean release by its own stamps, after a crash by waiting a window out.
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import structlog
 
@@ -75,6 +75,8 @@ class Ownership:
         self._numbers = numbers
         self._db = db
         self._seen: dict[int, Seen] = {}
+        self._tokens: dict[int, set[UUID]] = {}
+        """Under which we may hold each number, for all that the database says: answers may have been lost."""
         self._renewed_at = float("-inf")
         self._rescues: set[asyncio.Task[None]] = set()
         self._leaving: list[Pipeline] = []
@@ -160,7 +162,8 @@ class Ownership:
             await self._hand_over()
 
     def _is_free(self, number_id: int, row: LeaseRow | None, now: float) -> bool:
-        if row is None or row.released:
+        """Also when it is a lease of our own that ran out: nobody knows better that its owner has stopped."""
+        if row is None or row.released or row.token in self._tokens.get(number_id, ()):
             return True
         seen = self._seen[number_id] = watch(self._seen.get(number_id), row.token, row.renew_seq, now)
         return abandoned(seen, now, self._node.lease)
@@ -179,6 +182,7 @@ class Ownership:
         ages = await leases.predecessor_sends(self._db, number.number_id, row.token) if row else []
         counted_at = time()
         asked_at, token = boottime(), uuid4()
+        self._tokens.setdefault(number.number_id, set()).add(token)
         epoch = await leases.take(
             self._db,
             number.number_id,
@@ -191,6 +195,7 @@ class Ownership:
         )
         if epoch is None:
             return
+        self._tokens[number.number_id] = {token}
         permission = Permission(number.number_id, token, epoch)
         pipeline = Pipeline(self._shared, number, permission, deadline(asked_at, self._node.lease))
         if ages is None:

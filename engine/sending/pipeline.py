@@ -56,6 +56,7 @@ class Pipeline(Stops):
         super().__init__(shared, number, lease_until, self._figures)
         self.permission = permission
         self.in_flight = 0
+        self._moved = 0
         self._template_keys: dict[int, str] = {}
         self._others = 0.0
         """messages/s of conversations and inbound, smoothed."""
@@ -103,6 +104,12 @@ class Pipeline(Stops):
         """messages/s that campaigns may take now: the configured rate, and no more than the ceiling."""
         number = self.number
         return max(min(self.provider.rate(number.rate), number.limit - self._others), min(LEAST, number.rate))
+
+    @property
+    def moved(self) -> int:
+        """Grows with whatever happens to a row: a verdict of the mark, a hand-over, an answer; and when a claim finds
+        none, for then they are in other hands."""
+        return self._moved + self._claimer.found_none
 
     @property
     def leading(self) -> int:
@@ -254,11 +261,15 @@ class Pipeline(Stops):
 
     def _marked(self, work: Work, verdict: str) -> None:
         self._marking -= 1
+        self._moved += 1
         if verdict in ("ok", "again"):
             if self._closed_for_long():
                 self._put_result(work, Withdrawn(self.stopped() or "the provider asked for silence"))
             else:
                 self._gate.put(work)
+        elif verdict == "late":
+            self.lease_until = 0.0
+            self._put_result(work, Withdrawn("the lease ran out"))
         else:
             self._in_hand.pop(work.row.id, None)
             self._probe_over(work, accepted=False)
@@ -268,6 +279,7 @@ class Pipeline(Stops):
 
     def _start(self, work: Work) -> None:
         self.in_flight += 1
+        self._moved += 1
         task = asyncio.create_task(self._story(work))
         self._requests[task] = work
         task.add_done_callback(self._requests.pop)
@@ -280,6 +292,7 @@ class Pipeline(Stops):
 
     def _put_result(self, work: Work, answer: Answer) -> None:
         now = self._time()
+        self._moved += 1
         decided = self._shared.writer.put(Result(work, answer, now))
         if work.sent_at:
             self._figures.tries.add(work.sent_at)

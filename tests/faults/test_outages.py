@@ -2,97 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import pytest
 
 from engine.control import audit
 from engine.domain.recipient import State
 from tests.support.chaos import judge
-from tests.support.world import NUMBER, World, free_port, scenario, try_of, world
+from tests.support.road import road, road_to_database
+from tests.support.world import NUMBER, World, scenario, try_of, world
 
 RATE = 40
-BYTES = 1 << 16
-
-
-class Road:
-    """A TCP or socket-file relay that may swallow everything, in both directions, without a word."""
-
-    def __init__(self, port: int, host: str, target: str | int) -> None:
-        self.port = port
-        self._host, self._target = host, target
-        self._open = asyncio.Event()
-        self._open.set()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._streams: list[asyncio.StreamWriter] = []
-
-    def swallow(self) -> None:
-        """From now on nothing arrives, and nobody is told."""
-        self._open.clear()
-
-    def let_through(self) -> None:
-        """What was held arrives now, late."""
-        self._open.set()
-
-    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._streams.append(writer)
-        await self._open.wait()
-        if isinstance(self._target, int):
-            onward, out = await asyncio.open_connection(self._host, self._target)
-        else:
-            onward, out = await asyncio.open_unix_connection(self._target)
-        self._streams.append(out)
-        for source, sink in ((reader, out), (onward, writer)):
-            task = asyncio.create_task(self._pump(source, sink))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            while data := await source.read(BYTES):
-                await self._open.wait()
-                sink.write(data)
-                await sink.drain()
-        sink.close()
-
-    async def end(self) -> None:
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        for stream in self._streams:
-            stream.transport.abort()
-            with contextlib.suppress(ConnectionError):
-                await stream.wait_closed()
-
-
-@asynccontextmanager
-async def road(host: str, target: str | int) -> AsyncIterator[Road]:
-    made = Road(free_port(), host, target)
-    server = await asyncio.start_server(made.carry, "127.0.0.1", made.port)
-    try:
-        yield made
-    finally:
-        server.close()
-        await made.end()
-
-
-@asynccontextmanager
-async def road_to_database(url: str) -> AsyncIterator[tuple[Road, str]]:
-    """A road to the test server's socket file, and the database's URL over it."""
-    parts = urlsplit(url)
-    where = dict(parse_qsl(parts.query))
-    async with road("", f"{where['host']}/.s.PGSQL.{where['port']}") as made:
-        netloc = f"{parts.username}@127.0.0.1:{made.port}"
-        yield made, urlunsplit(("postgresql", netloc, parts.path, "sslmode=disable", ""))
 
 
 async def test_a_database_that_swallows_everything_costs_the_lease_and_no_row(database_url: str) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.observe.watchdog import StalledError, loop_watched, notify, watch_rounds
+from engine.observe.watchdog import Open, StalledError, WorkWatch, loop_watched, notify, watch_rounds
 from tests.support.virtual_loop import run
 
 HANGS = """
@@ -91,6 +91,41 @@ def test_a_task_without_rounds_is_named_and_one_that_goes_on_is_not() -> None:
         assert not watching.done()
         watching.cancel()
         working.cancel()
+
+    run(scenario())
+
+
+def test_open_work_that_does_not_move_is_suspect_and_then_named() -> None:
+    async def scenario() -> None:
+        watch = WorkWatch(lambda: {"number 1": Open(7, 120.0), "number 2": Open(7, 600.0)})
+        watching = asyncio.create_task(watch.run())
+        suspects: list[str | None] = []
+        for _ in range(2):
+            await asyncio.sleep(40)
+            suspects.append(watch.suspect)
+        what = "number 1: rows are due, nothing holds them, and nothing has moved for"
+        assert [suspect and suspect[: len(what)] for suspect in suspects] == [None, what]
+        with pytest.raises(StalledError, match=r"number 1: .* nothing has moved for 120 s"):
+            await watching
+        assert asyncio.get_running_loop().time() - 1000.0 == pytest.approx(120, abs=10)
+
+    run(scenario())
+
+
+def test_work_that_moves_or_waits_now_and_then_is_left_alone() -> None:
+    async def scenario() -> None:
+        time = asyncio.get_running_loop().time
+        # One moves every 100 s; the other stands still, and every 110 s something holds it for a moment.
+        watch = WorkWatch(
+            lambda: (
+                {"moves": Open(int(time() // 100), 120.0)}
+                | ({"stands": Open(7, 120.0)} if time() % 110 > 6 else {})
+            )
+        )
+        watching = asyncio.create_task(watch.run())
+        await asyncio.sleep(10_000)
+        assert not watching.done()
+        watching.cancel()
 
     run(scenario())
 

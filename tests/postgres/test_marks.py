@@ -275,3 +275,35 @@ async def test_marks_and_renewals_of_many_numbers_never_deadlock(pool: Pool) -> 
 
     await asyncio.gather(renew_all(), mark_all(), renew_all())
     await assert_books(pool)
+
+
+@pytest.mark.parametrize("rescued", [False, True])
+async def test_a_mark_whose_answer_was_lost_together_with_its_lease_is_late_and_can_be_taken_back(
+    pool: Pool, mine: Permission, sale: builders.MadeCampaign, rescued: bool
+) -> None:
+    await builders.recipients(pool, sale, 2)
+    rows = await claim(pool, mine, sale)
+    await mark(pool, mine, rows[:1])  # committed; the answer is lost, and so is the lease
+    new = await taken_over(pool, mine)
+    if rescued:
+        assert await claims.rescue(pool, new) == (1, 1)
+    assert await mark(pool, mine, rows) == {rows[0].id: "late", rows[1].id: "lost"}
+    async with pool.acquire() as db, db.transaction():
+        await results.apply(db, [fact(rows[0].id, 1, "withdrawn", mine)])
+    if not rescued:
+        assert await claims.rescue(pool, new) == (1, 0)
+    assert await states(pool, [r.id for r in rows]) == ["pending", "pending"]
+    assert [r.tries for r in await claim(pool, new, sale)] == [1, 0]
+    await assert_books(pool)
+
+
+async def test_a_late_mark_says_nothing_of_a_row_that_went_on(
+    pool: Pool, mine: Permission, sale: builders.MadeCampaign
+) -> None:
+    await builders.recipients(pool, sale, 1)
+    rows = await claim(pool, mine, sale)
+    await mark(pool, mine, rows)
+    new = await taken_over(pool, mine)
+    await claims.rescue(pool, new)
+    await pool.execute("UPDATE recipient SET state = 't', in_flight = NULL")  # a status settled it
+    assert set((await mark(pool, mine, rows)).values()) == {"lost"}

@@ -20,9 +20,9 @@ async def test_a_running_campaign_is_due_while_a_row_of_it_may_be_sent_now(pool:
     await builders.recipients(pool, running, 2, state=State.SENDING, number_id=number_id)
     await builders.recipients(pool, paused, 2)
     await pool.execute(LATER, await builders.recipients(pool, waiting, 2))
-    assert await figures.due(pool) == {running.campaign_id}
+    assert await figures.due(pool) == {running.lane_id: running.campaign_id}
     await pool.execute("UPDATE lane SET hold = 'country' WHERE campaign_id = $1", running.campaign_id)
-    assert await figures.due(pool) == set()
+    assert await figures.due(pool) == {}
 
 
 async def test_rows_in_flight_are_counted_by_state_and_age(pool: Pool) -> None:

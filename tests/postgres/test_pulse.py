@@ -1,0 +1,95 @@
+"""The pulse tells silence from absence, and after a silence the pool starts over."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+import pytest
+
+from engine.postgres import pulse
+from engine.postgres.pool import Pool, open_pool, start_over
+from engine.postgres.pulse import Pulse
+from tests.support.road import Road, road_to_database
+
+
+@asynccontextmanager
+async def over_a_road(database_url: str, size: int = 3) -> AsyncIterator[tuple[Road, Pool]]:
+    async with road_to_database(database_url) as (way, url), open_pool(url, size=size) as pool:
+        try:
+            yield way, pool
+        finally:
+            way.let_through()
+            start_over(pool)
+
+
+async def waiting(pool: Pool) -> "asyncio.Task[object]":
+    """A statement that has been answered by nobody when the road is lost."""
+    taken = asyncio.Event()
+
+    async def ask() -> object:
+        async with pool.acquire() as connection:
+            taken.set()
+            return await connection.fetchval("SELECT 1 FROM pg_sleep(0.5)")
+
+    task = asyncio.create_task(ask())
+    await taken.wait()
+    return task
+
+
+async def silent(beat: Pulse) -> None:
+    with pytest.raises(TimeoutError):
+        await beat.version()
+
+
+async def test_what_waits_on_a_lost_road_raises_as_soon_as_a_new_connection_is_answered(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulse, "LOOK", 0.1)
+    monkeypatch.setattr(pulse, "CONNECT", 0.5)
+    async with over_a_road(database_url) as (way, pool):
+        beat = Pulse(pool)
+        version = await beat.version()
+        stuck = await waiting(pool)
+        way.lose()
+        await silent(beat)
+        await silent(beat)  # a new connection is not answered either
+        assert not stuck.done()
+        way.let_through()
+        assert await beat.version() == version
+        with pytest.raises((asyncpg.PostgresConnectionError, asyncpg.InterfaceError)):
+            await stuck
+        assert await pool.fetchval("SELECT 7") == 7
+        beat.close()
+
+
+async def test_a_server_that_refuses_is_no_silence(pool: Pool, database_url: str) -> None:
+    async with open_pool(database_url, size=1) as own:
+        beat = Pulse(own)
+        await beat.version()
+        async with own.acquire() as held:
+            pid = held.get_server_pid()
+        ended = (
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database()"
+        )
+        await pool.fetchval(ended + " AND pid NOT IN (pg_backend_pid(), $1)", pid)
+        with pytest.raises(
+            (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.AdminShutdownError)
+        ):
+            await beat.version()
+        assert await beat.version() >= 0
+        async with own.acquire() as kept:
+            assert kept.get_server_pid() == pid  # nothing was thrown away
+        beat.close()
+
+
+async def test_a_transaction_that_nobody_goes_on_with_gives_its_locks_back(
+    pool: Pool, database_url: str
+) -> None:
+    async with open_pool(database_url, size=1, abandoned_after=0.2) as cut_off, cut_off.acquire() as db:
+        await db.execute("BEGIN")
+        await db.execute("UPDATE control SET version = version + 1")
+        async with asyncio.timeout(20):
+            await pool.execute("UPDATE control SET version = version + 1")
+        with pytest.raises((asyncpg.IdleInTransactionSessionTimeoutError, asyncpg.InterfaceError)):
+            await db.execute("COMMIT")
