@@ -191,7 +191,7 @@ async def run_engine(
 
 def run_headless(config: Config, options: RunOptions) -> int:
     """`run --no-ui`: log lines on stderr, the final report on stdout. Returns the exit code."""
-    with logging_to(sys.stderr):
+    with logging_to(sys.stderr, plain=sys.stderr.isatty() and not options.json_log):
         return asyncio.run(_headless(config, options))
 
 

@@ -74,6 +74,8 @@ class RunOptions:
     """q ends everything, and the directory goes with it."""
     mouse: bool = False
     """The screen takes clicks; the terminal then selects no text by itself."""
+    json_log: bool = False
+    """Without a screen: lines of JSON also where a person reads them, on a terminal."""
     refresh_hz: float | None = None
     """Paints a second; None: 1 on a small terminal, 2 on a large one."""
 

@@ -2,11 +2,14 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 import structlog
 
+from engine import clock
 from engine.commands.campaign import report_json
 from engine.config import RunOptions
+from engine.domain.count import counted
 from engine.domain.recipient import OPEN, State
 from engine.domain.snapshot import CampaignView, Snapshot
 from engine.node import Engine
@@ -15,6 +18,8 @@ from engine.postgres.faults import DATABASE_FAULTS
 
 SUMMARY_EVERY = 5.0
 LOOK = 0.5
+MARGIN = timedelta(minutes=1)
+"""For the difference between the database's clock and ours, and for a run that was started again at once."""
 
 FAILED_TOO_OFTEN = 3
 NEEDS_A_PERSON = 4
@@ -37,7 +42,7 @@ async def summaries(engine: Engine) -> None:
         await asyncio.sleep(SUMMARY_EVERY)
         snapshot = engine.latest
         if snapshot is not None:
-            log.info("summary", **summary(snapshot))
+            log.info("summary", plain=progress(snapshot), **summary(snapshot))
 
 
 def summary(snapshot: Snapshot) -> dict[str, object]:
@@ -55,9 +60,32 @@ def summary(snapshot: Snapshot) -> dict[str, object]:
     }
 
 
+def progress(snapshot: Snapshot) -> str:
+    """The same for a person at a terminal."""
+    counts, campaigns = _totals(snapshot), snapshot.campaigns
+    planned, accepted = sum(c.planned for c in campaigns), sum(c.accepted for c in campaigns)
+    share = f" ({accepted / planned:.0%})" if planned else ""
+    arrived = counts[State.DELIVERED.word] + counts[State.READ.word]
+    rate = sum(n.sent_per_second for n in snapshot.numbers)
+    parts = [
+        f"{accepted:,} of {planned:,} accepted{share}",
+        f"{rate:.0f}/s",
+        f"{snapshot.in_flight} in flight",
+        f"{arrived:,} delivered",
+    ]
+    for state in (State.FAILED, State.UNKNOWN):
+        if counts[state.word]:
+            parts.append(f"{counts[state.word]:,} {state.word}")
+    if snapshot.database != "ok":
+        parts.append(f"the database is {snapshot.database}")
+    parts += [f"{n.display} {n.state}" for n in snapshot.numbers if n.state in ("paused", "held", "waiting")]
+    return ", ".join(parts)
+
+
 async def until_finished(engine: Engine, options: RunOptions, outcome: Outcome) -> None:
     """Drain the node when nothing is running or scheduled any more, or when only holds have remained for too long."""
     time = asyncio.get_running_loop().time
+    since = clock.now() - MARGIN
     over_since: float | None = None
     stuck_since: float | None = None
     while True:
@@ -72,14 +100,16 @@ async def until_finished(engine: Engine, options: RunOptions, outcome: Outcome) 
         if not working and not stopped:
             over_since = over_since or time()
             if time() - over_since >= options.linger:
-                await _judge(engine, outcome)
+                await _judge(engine, outcome, since)
                 engine.drain("everything is finished")
         elif len(waits_for_person) == len(working):
             over_since, stuck_since = None, stuck_since or time()
             if time() - stuck_since >= options.patience:
                 outcome.code = NEEDS_A_PERSON
                 outcome.reasons += [f"{c.name}: {_why(c)}" for c in stopped + waits_for_person]
-                outcome.reasons += [f"{name}: {rows:,} rows are kept aside" for name, rows in aside.items()]
+                outcome.reasons += [
+                    f"{name}: {counted(rows, 'row')} kept aside" for name, rows in aside.items()
+                ]
                 engine.drain("only holds remain")
         else:
             over_since = stuck_since = None
@@ -107,13 +137,16 @@ def _waits_for_person(campaign: CampaignView, snapshot: Snapshot, aside: int) ->
 def _why(campaign: CampaignView) -> str:
     unknown = campaign.counts[State.UNKNOWN.word]
     if campaign.reason is None and unknown:
-        return f"{unknown:,} unknown rows wait for evidence, for its policy, or for `tidegate reconcile`"
+        return f"waits for evidence, its policy, or `tidegate reconcile`: {counted(unknown, 'unknown row')}"
     return campaign.reason or campaign.state
 
 
-async def _judge(engine: Engine, outcome: Outcome) -> None:
+async def _judge(engine: Engine, outcome: Outcome, since: datetime) -> None:
+    """Of what ended in this run; last week's failures are no news."""
     for report in await engine.commands.list_campaigns():
         campaign = report.campaign
+        if campaign.finished_at is not None and campaign.finished_at < since:
+            continue
         share = report.counts[State.FAILED] / campaign.planned if campaign.planned else 0.0
         if share > campaign.max_failed:
             outcome.code = FAILED_TOO_OFTEN

@@ -198,8 +198,8 @@ def test_what_is_kept_aside_is_told_listed_released_and_discarded(ticket: Tidega
     assert row["state"] == "pending"
     assert "likely a duplicate" in row["reason"]
     said = ticket("campaign start ticket").stderr
-    assert "1 rows are kept aside" in said
-    assert "1 rows are US numbers, and Meta delivers no marketing there" in said
+    assert "1 row kept aside" in said
+    assert "1 US number in it, and Meta delivers no marketing there" in said
     done = json.loads(ticket("rows release --campaign ticket --json --row", str(row["id"])).stdout)
     assert done["after"] == "0 aside"
     assert json.loads(ticket("rows list --campaign ticket --twins --json").stdout) == []

@@ -150,7 +150,7 @@ def test_failed_rows_are_counted_first_and_sent_again(lived: Tidegate) -> None:
     assert counted.exit_code == 0, counted.output
     assert "131026" in counted.stdout
     assert "refused again" in counted.stdout
-    assert "1 failed rows of campaign sale would be sent again" in counted.stdout
+    assert "1 failed row of campaign sale would be sent again" in counted.stdout
     refused = lived("campaign retry-failed sale --code 131026")
     assert refused.exit_code == 2
     assert "not sent again" in refused.stderr

@@ -37,7 +37,7 @@ def test_a_file_is_taken_with_its_bad_lines_on_stderr(tidegate: Tidegate) -> Non
     Path("stop.txt").write_text(f"{ANA}\n12\n")
     done = tidegate("import", "stop.txt")
     assert done.exit_code == 0
-    assert done.stdout == "1 of 2 numbers are suppressed (all).\n"
+    assert done.stdout == "1 of 2 numbers suppressed (all).\n"
     assert done.stderr.startswith("line 2 ")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli.session import Json, database, settings
+from engine.domain.count import counted
 
 if TYPE_CHECKING:
     from engine.intake.report import Rejected, Report
@@ -123,7 +124,8 @@ def _print(report: "Report", file: Path, *, dry_run: bool, confirmed: bool) -> N
         return
     kept = "would be taken" if dry_run else "taken"
     print(
-        f"{report.lines:,} lines ({report.encoding}, separator {report.separator!r}): {report.taken:,} {kept}, "
+        f"{counted(report.lines, 'line')} with the header ({report.encoding}, separator {report.separator!r}): "
+        f"{report.taken:,} {kept}, "
         f"{report.refused:,} refused, {report.folded:,} folded, "
         f"{report.already:,} already there, {report.blank:,} blank."
     )
@@ -151,7 +153,7 @@ def _print_cleaned(report: "Report") -> None:
 def _print_doubts(report: "Report", *, confirmed: bool) -> None:
     if report.aside:
         print(
-            f"{report.aside:,} rows are kept aside: likely duplicates, other spellings of numbers in the campaign."
+            f"{counted(report.aside, 'row')} kept aside: likely duplicates, other spellings of numbers in the campaign."
         )
         for twin in (report.twins or [])[:SHOWN]:
             told = f"line {twin.of_line}" if twin.of_line else "somebody who is in the campaign already"

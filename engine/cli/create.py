@@ -144,7 +144,7 @@ def create(
     unknown_after: UnknownAfter = "30m",
     max_attempts: MaxAttempts = 8,
     try_budget: TryBudget = None,
-    max_failed: MaxFailed = "100%",
+    max_failed: MaxFailed = "10%",
     retry_marketing_limit: RetryMarketing = False,
     file: File = None,
     as_json: Json = False,

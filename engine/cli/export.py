@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from engine.cli.session import Json, database, print_json, settings
+from engine.domain.count import counted
 
 if TYPE_CHECKING:
     from engine.config import Config
@@ -60,7 +61,7 @@ def export(
     if as_json:
         print_json({"campaign": campaign, "rows": written, "file": str(output)})
         return
-    print(f"{written:,} rows of campaign {campaign} are in {output}.")
+    print(f"{output} holds {counted(written, 'row')} of campaign {campaign}.")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli.session import Json, Name, database, print_json, settings
+from engine.domain.count import counted
 
 if TYPE_CHECKING:
     from engine.commands.preview import AudiencePreview, RequestPreview
@@ -78,7 +79,8 @@ def _show_audience(found: "AudiencePreview", as_json: bool) -> None:
     imports = found.imports
     print(f"{found.campaign}  {found.state.upper()}  {found.planned:,} planned")
     print(
-        f"  imported from {imports.files:,} files: {imports.refused:,} lines refused, {imports.folded:,} folded, "
+        f"  imported from {counted(imports.files, 'file')}: {counted(imports.refused, 'line')} refused, "
+        f"{imports.folded:,} folded, "
         f"{imports.already:,} there already, {imports.blank:,} blank"
     )
     for n, what in (

@@ -68,6 +68,8 @@ def reconcile(
             (done.stuck_to_unknown, "sending → unknown (their owner is gone)"),
         ],
     )
+    for condition in done.conditions:
+        print(condition)
     if done.note:
         print(done.note, file=sys.stderr)
 
@@ -126,7 +128,7 @@ def _print(done: "Audit") -> None:
     if done.windows:
         print()
         print_table(
-            ["NUMBER", "SENDS", "FULLEST SECOND", "ALLOWED", "USED", "AT"],
+            ["NUMBER", "SENDS", "MOST IN ANY SECOND", "ALLOWED", "USED", "AT"],
             [
                 (
                     window.number,

@@ -145,7 +145,7 @@ def _print(found: "Closing") -> None:
         f"started {_moment(found.started_at)}  finished {_moment(found.finished_at)}  "
         f"deadline {_moment(found.deadline)}"
     )
-    print(f"Of its files {found.refused_lines:,} lines were refused and {found.folded_lines:,} folded.\n")
+    print(f"Refused of its files: {counted(found.refused_lines, 'line')}; folded: {found.folded_lines:,}.\n")
     print_table(
         ["OUTCOME", "ROWS", "SHARE"],
         [

@@ -1,5 +1,6 @@
 """tidegate run, attach, simulate, demo: the commands that stay."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,6 +9,10 @@ import typer
 from engine.cli.attach import Mouse, Refresh, attach
 from engine.cli.session import settings
 from engine.cli.values import seconds
+
+JsonLog = Annotated[
+    bool, typer.Option("--json", help="Without a screen: log lines as JSON also on a terminal, as in a pipe.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -50,6 +55,7 @@ def run(
     advertise: Annotated[
         str | None, typer.Option("--advertise", metavar="URL", help="How other nodes reach this one.")
     ] = None,
+    as_json: JsonLog = False,
     mouse: Mouse = False,
     refresh: Refresh = None,
 ) -> None:
@@ -77,6 +83,7 @@ def run(
         patience=patience,
         no_webhook=no_webhook,
         read_only=read_only,
+        json_log=as_json,
         mouse=mouse,
         refresh_hz=refresh,
     )
@@ -116,6 +123,7 @@ def demo(
     drill: Annotated[
         str | None, typer.Option("--drill", metavar="NAME", help="A scripted bad day, for training.")
     ] = None,
+    as_json: JsonLog = False,
     list_: Annotated[bool, typer.Option("--list", help="The drills, and what each teaches.")] = False,
     mouse: Mouse = False,
     refresh: Refresh = None,
@@ -134,6 +142,7 @@ def demo(
         print(drills.listing())
         return
     options = options_for(no_ui, cli.open_console, mouse=mouse, refresh_hz=refresh)
+    options = replace(options, json_log=as_json)
     if drill is not None:
         raise typer.Exit(drills.run_drill(drill, options, cli.open_console))
     raise typer.Exit(run_demo(options, cli.open_console))

@@ -11,7 +11,7 @@ import msgspec
 from engine.clients.transport import provably_not_sent, warm
 from engine.clock import now
 from engine.domain.errors import meaning
-from engine.domain.outcome import Accepted, Ambiguous, Answer, NotSent, Refused
+from engine.domain.outcome import Accepted, Ambiguous, Answer, NotSent, Refused, own_words
 
 RAW_BYTES = 1000
 """How much of an answer is kept as evidence."""
@@ -146,9 +146,8 @@ def _refused(error: dict[str, Any], status: int, headers: Mapping[str, str], raw
             else _throttled(headers, raw)
         )
     details = f"{error.get('message', '')} {_details(error.get('error_data'))}"
-    return Refused(
-        code, meaning(code, http_status=status, details=details), raw, retry_after(headers.get("retry-after"))
-    )
+    wait = retry_after(headers.get("retry-after"))
+    return Refused(code, meaning(code, http_status=status, details=details), raw, wait, own_words(details))
 
 
 def _throttled(headers: Mapping[str, str], raw: str) -> Refused:

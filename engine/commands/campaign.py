@@ -88,7 +88,7 @@ class CampaignCommands(Acts):
         said = [f"{counted(phones, 'control phone')} first, and then the audience."] if phones else []
         said += [_kept_aside(name, aside)] if aside else []
         said += [_never_delivered(to_us)] if to_us else []
-        said += [f"{first:,} rows go first; the others follow when these have done well."] if first else []
+        said += [f"{counted(first, 'row')} first; the others follow when that went well."] if first else []
         return replace(done, warnings=(*done.warnings, *said))
 
     async def pause_campaign(self, name: str, reason: str | None = None) -> Done:
@@ -139,7 +139,7 @@ class CampaignCommands(Acts):
         moved = await campaigns.cancel_rows(self._pool, standing.campaign_id)
         counts = (await books.balances(self._pool, standing.campaign_id)).get(standing.campaign_id, {})
         left = sum(counts.get(state, 0) for state in (State.SENDING, State.UNKNOWN, State.ASSESSING))
-        text = f"{done.text} {moved:,} rows cancelled, {left:,} still under way."
+        text = f"{done.text} {counted(moved, 'row')} cancelled, {left:,} still under way."
         return replace(done, text=text)
 
     async def list_campaigns(self) -> list[CampaignReport]:
@@ -239,15 +239,13 @@ def _demand(row: CampaignRow, counts: Mapping[int, Mapping[State, int]]) -> Dema
 
 def _kept_aside(name: str, rows: int) -> str:
     return (
-        f"{rows:,} rows are kept aside, as other spellings of numbers that are in the campaign: "
+        f"{counted(rows, 'row')} kept aside, as other spellings of numbers that are in the campaign: "
         f"`tidegate rows release --campaign {name}` sends them, `tidegate rows discard` cancels them."
     )
 
 
 def _never_delivered(rows: int) -> str:
-    return (
-        f"{rows:,} rows are US numbers, and Meta delivers no marketing there: each costs a request and fails."
-    )
+    return f"{counted(rows, 'US number')} in it, and Meta delivers no marketing there: each costs a request and fails."
 
 
 def _already_or_refused(act: str, name: str, wanted: str, now: Standing) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from engine.commands.act import Acts, Done, Refused
+from engine.domain.count import counted
 from engine.postgres import asides, campaigns
 
 
@@ -37,9 +38,9 @@ class RowCommands(Acts):
             return Done(
                 f"No row of campaign {campaign} {'among these ' if ids else ''}is kept aside.", already=True
             )
-        word = "released: they are sent like all others" if releasing else "cancelled"
+        word = "released, to be sent like all others" if releasing else "cancelled"
         return Done(
-            f"{moved:,} rows of campaign {campaign} are {word}; {left:,} are kept aside.",
+            f"{counted(moved, 'row')} of campaign {campaign} {word}; {left:,} still kept aside.",
             before=entry.before,
             after=entry.after,
         )

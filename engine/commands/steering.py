@@ -5,6 +5,7 @@ from datetime import datetime
 
 from engine import clock
 from engine.commands.act import Acts, Done, Refused
+from engine.domain.count import counted
 from engine.domain.errors import Scope, describe
 from engine.domain.retry import Offer, offers
 from engine.postgres import campaign_numbers, campaigns, retries
@@ -27,12 +28,11 @@ class Retried:
     def text(self) -> str:
         """One sentence."""
         if self.dry_run:
-            return f"{self.retried:,} failed rows of campaign {self.campaign} would be sent again; nothing was changed."
+            rows = counted(self.retried, "failed row")
+            return f"{rows} of campaign {self.campaign} would be sent again; nothing was changed."
         if not self.retried:
             return f"No failed row of campaign {self.campaign} is sent again."
-        return (
-            f"{self.retried:,} failed rows of campaign {self.campaign} are pending again; it is {self.state}."
-        )
+        return f"{counted(self.retried, 'failed row')} of campaign {self.campaign} pending again; it is {self.state}."
 
     def as_json(self) -> dict[str, object]:
         """For `--json`."""
@@ -88,7 +88,9 @@ class SteeringCommands(Acts):
                 total = await _page(db, standing.campaign_id, wanted, page)
                 state = (await _sendable(db, name)).state
             entry.before, entry.after = standing.state, state
-            entry.result = f"{planned:,} rows, codes {', '.join(map(str, wanted))}" if wanted else "already"
+            entry.result = (
+                f"{counted(planned, 'row')}, codes {', '.join(map(str, wanted))}" if wanted else "already"
+            )
         while wanted and total < planned:
             async with self._pool.acquire() as more, more.transaction():
                 moved = await _page(more, standing.campaign_id, wanted, page)
@@ -134,7 +136,7 @@ class SteeringCommands(Acts):
         if left is None or left >= rows:
             return []
         return [
-            f"The campaign's try budget has {max(0, left):,} tries left for these {rows:,} rows: "
+            f"The campaign's try budget has {counted(max(0, left), 'try', 'tries')} left for {counted(rows, 'row')}: "
             "when it is spent, the campaign is held."
         ]
 

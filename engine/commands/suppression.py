@@ -7,6 +7,7 @@ from pathlib import Path
 
 from engine.clock import now
 from engine.commands.act import Acts, Done, Refused
+from engine.domain.count import counted
 from engine.domain.message import masked
 from engine.domain.phone import PhoneRefused, UnknownCountry, country_code, read_phone
 from engine.intake.fault import FileFault
@@ -67,7 +68,7 @@ class SuppressionCommands(Acts):
                 raise Refused(f"{path} holds no number that could be taken{first}.")
             entry.after = f"{taken} taken, {len(refused)} refused"
         return Done(
-            f"{taken:,} of {taken + len(refused):,} numbers are suppressed ({scope}).",
+            f"{taken:,} of {counted(taken + len(refused), 'number')} suppressed ({scope}).",
             already=not new,
             after=entry.after,
             warnings=_warnings(refused),
@@ -130,4 +131,4 @@ def _are(phones: Sequence[str]) -> str:
 def _warnings(refused: Sequence[Listed]) -> tuple[str, ...]:
     shown = tuple(f"line {one.line} {one.reason}" for one in refused[:SHOWN])
     more = len(refused) - len(shown)
-    return (*shown, f"and {more:,} more refused lines") if more else shown
+    return (*shown, f"and {counted(more, 'more refused line')}") if more else shown

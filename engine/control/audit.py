@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from engine.domain.count import counted
 from engine.domain.recipient import State
 from engine.domain.windows import Send, Windows
 from engine.postgres import audit, books
@@ -108,7 +109,11 @@ async def _balanced(db: Connection, only: int | None, found: list[tuple[int, str
             offenders.append(f"{name}: {total.get(campaign_id, 0)} rows, {planned} planned")
     rows = sum(counted.values())
     return Check(
-        2, "books balance", not offenders, f"{rows:,} rows recounted by lane and state", tuple(offenders)
+        2,
+        "books balance",
+        not offenders,
+        f"{rows:,} {'row' if rows == 1 else 'rows'} recounted by lane and state",
+        tuple(offenders),
     )
 
 
@@ -161,7 +166,13 @@ def _within(windows: list[NumberWindows]) -> Check:
     broken = [w for w in windows if w.breaches]
     offenders = tuple(f"number {w.number}: {w.breaches} windows, first {w.first}" for w in broken)
     sends = sum(w.sends for w in windows)
-    return Check(3, "ceiling holds", not broken, f"{sends:,} sends of {len(windows)} numbers", offenders)
+    return Check(
+        3,
+        "ceiling holds",
+        not broken,
+        f"{counted(sends, 'send')} of {counted(len(windows), 'number')}",
+        offenders,
+    )
 
 
 async def _windows(batches: AsyncIterator[Batch]) -> list[NumberWindows]:

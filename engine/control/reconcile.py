@@ -4,14 +4,19 @@ A policy waits for three things: the row's window has passed, the inbox is drain
 arriving for the row's number. Otherwise a proof may still be on its way.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
+from engine import clock
 from engine.author import ENGINE
+from engine.domain.count import counted
 from engine.domain.snapshot import ReconcilePreview
 from engine.postgres import journal, reconcile
 from engine.postgres.pool import Pool
 
 PAGE = 500
+
+_A_PERSON = "for evidence, or for a person: `--campaign NAME --as resend|assume_sent`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,7 @@ class _Counts:
     stay: int = 0
     waiting: int = 0
     stuck: int = 0
+    conditions: list[str] = field(default_factory=list)
 
     @property
     def moved(self) -> int:
@@ -45,6 +51,50 @@ class _Counts:
             f"{self.to_sent} to sent, {self.to_pending} to pending, {self.stay} stay unknown, "
             f"{self.waiting} waiting, {self.stuck} from sending to unknown"
         )
+
+
+@dataclass(slots=True)
+class _Pages:
+    """What one number's unknown rows wait for."""
+
+    early: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+    unheard: int = 0
+    stay: int = 0
+
+    def add(self, rows: list[reconcile.Judged], now: datetime) -> None:
+        for row in rows:
+            if row.verdict == "unknown":
+                self.stay += 1
+            elif row.verdict == "waiting" and row.until <= now:
+                self.unheard += 1
+            elif row.verdict == "waiting":
+                self.early += 1
+                self.first = min(self.first or row.until, row.until)
+                self.last = max(self.last or row.until, row.until)
+
+    def conditions(self, number: str, calm: reconcile.Calm, policy: str | None) -> list[str]:
+        """A sentence for each condition."""
+        found = []
+        if self.early and self.first is not None and self.last is not None:
+            ends = f"{self.first:%H:%M:%S}Z"
+            if self.last - self.first >= timedelta(seconds=1):
+                ends = f"from {ends} to {self.last:%H:%M:%S}Z"
+            found.append(
+                f"{number}: {counted(self.early, 'row')} in the window of the campaign, which ends {ends}."
+            )
+        if self.unheard:
+            why = (
+                "until the inbox is drained: bodies wait there for more than a minute"
+                if not calm.drained
+                else "until statuses arrive for this number: none came in the last minute"
+            )
+            found.append(f"{number}: {counted(self.unheard, 'row')} wait, {why}.")
+        if self.stay:
+            until = "for evidence alone: sent once more already" if policy == "resend" else _A_PERSON
+            found.append(f"{number}: {counted(self.stay, 'row')} unknown until further notice, {until}.")
+        return found
 
 
 class UnknownCampaignError(Exception):
@@ -77,18 +127,27 @@ async def run(
         counts.stuck += await _doubt(pool, number_id, limits.stuck, campaign_id, dry_run=dry_run, page=page)
         heard = calm.drained and id_ in calm.heard
         after = 0
+        pages = _Pages()
         while rows := await reconcile.judge(
             pool, number_id, after, page, limits.floor, heard, campaign_id, policy
         ):
             after = rows[-1].id
+            pages.add(rows, clock.now())
             await _apply(pool, rows, counts, why, dry_run=dry_run)
+        counts.conditions += pages.conditions(id_, calm, policy)
     if not dry_run and (counts.moved or origin != "engine"):
         told = f"as {policy}" if policy else None
         entry = journal.Entry(author, origin, "reconcile", campaign or "all", told, result=counts.text)
         await journal.write(pool, entry)
     note = _note(calm, counts)
     return ReconcilePreview(
-        counts.to_sent, counts.to_pending, counts.stay, counts.waiting, counts.stuck, note
+        counts.to_sent,
+        counts.to_pending,
+        counts.stay,
+        counts.waiting,
+        counts.stuck,
+        note,
+        tuple(counts.conditions),
     )
 
 

@@ -3,13 +3,14 @@
 With a payment problem, every request is answered 200 and every message fails seconds later: only webhooks tell.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from engine.domain.breaker import Stop, country_key, over_number, probe_time, template_key
 from engine.domain.errors import STOPS, Meaning, Scope, meaning
-from engine.domain.outcome import Refused, hold_reason
+from engine.domain.outcome import Refused, hold_reason, own_words
 from engine.domain.receipts import Fault
 from engine.postgres import provider
 from engine.postgres.pool import Executor
@@ -39,7 +40,7 @@ async def from_refusals(db: Executor, refusals: Sequence[Refusal]) -> Reach:
     senders = {one.number_id: one for one in await provider.senders(db, {one.number_id for one, _ in wide})}
     for one, meant in wide:
         home, sender = homes.get(one.lane_id), senders.get(one.number_id)
-        reason = hold_reason(Refused(one.code, meant))
+        reason = hold_reason(Refused(one.code, meant, said=_said(one.raw)))
         if home is not None and one.sent_back:
             reach.finished[home.campaign_id] = reason
         key = _key(meant, sender, home) if sender is not None else None
@@ -67,9 +68,20 @@ async def from_errors(db: Executor, faults: Sequence[tuple[datetime, Fault]]) ->
         sender = senders.get(fault.number or "")
         key = _key(meant, sender, None) if sender is not None else None
         if key is not None:
-            reason = hold_reason(Refused(fault.code or 0, meant))
+            said = own_words(fault.title, fault.details)
+            reason = hold_reason(Refused(fault.code or 0, meant, said=said))
             stops.append((Stop(meant.scope, key, fault.code, reason), at))
     return stops
+
+
+def _said(raw: str) -> str:
+    """Of a refusal as evidence keeps it."""
+    try:
+        kept = json.loads(raw)
+    except ValueError:
+        return ""
+    parts = (kept.get("title"), kept.get("details")) if isinstance(kept, dict) else ()
+    return own_words(*(part for part in parts if isinstance(part, str)))
 
 
 def _key(meant: Meaning, sender: Sender, home: Home | None) -> str | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from engine.domain.alert import CRITICAL, WARNING, Finding, Look, Rule
+from engine.domain.count import counted
 from engine.domain.recipient import State
 
 SETTLED = (State.SENT, State.DELIVERED, State.READ, State.FAILED)
@@ -81,7 +82,7 @@ def _deadline(look: Look) -> Iterator[Finding]:
             continue
         over = (look.snapshot.at + timedelta(seconds=c.eta_s) - c.deadline).total_seconds()
         if over > 0:
-            missed = f"; even at its full rate {c.late:,} rows will miss it" if c.late else ""
+            missed = f"; even at its full rate {counted(c.late, 'row')} will miss it" if c.late else ""
             cause = f"will end {over / 60:.0f} min after its deadline at this pace{missed}"
             yield Finding(c.name, c.name, cause)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from engine.domain.alert import CRITICAL, WARNING, Finding, Look, Rule
+from engine.domain.count import counted
 from engine.domain.errors import Scope
 
 _THROTTLED_SHARE = (
@@ -51,14 +52,16 @@ def _silent(look: Look) -> Iterator[Finding]:
 def _stuck(look: Look) -> Iterator[Finding]:
     for n in look.snapshot.numbers:
         if n.stuck:
-            yield Finding(n.id, n.display, f"{n.stuck:,} rows sending for more than 2 min")
+            yield Finding(n.id, n.display, f"{counted(n.stuck, 'row')} sending for more than 2 min")
 
 
 def _unknown(look: Look) -> Iterator[Finding]:
     for n in look.snapshot.numbers:
         if look.over(f"unknown_growing:{n.id}", n.unknown_growth, look.thresholds.unknown_growth):
             yield Finding(
-                n.id, n.display, f"{n.unknown_growth:,} rows became unknown in 10 min, {n.unknown:,} in all"
+                n.id,
+                n.display,
+                f"{counted(n.unknown_growth, 'row')} became unknown in 10 min, {n.unknown:,} in all",
             )
 
 

@@ -1,5 +1,6 @@
 """From an answer to the row's next state: pure, with time and chance as arguments."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -12,6 +13,9 @@ THROTTLE_WAIT = 1.0
 
 MAINTENANCE_WAIT = 20.0
 ACCOUNT_WAIT = 60.0
+WORDS_CHARS = 160
+_NUMBERED = re.compile(r"\(#[0-9]+\) *")
+_UNSAID = re.compile(r"\+?[0-9][0-9 ().-]{5,}[0-9]|[A-Za-z0-9_+/=-]{24,}")
 _THROTTLE_WAITS = {
     Scope.NUMBER_THROUGHPUT: THROTTLE_WAIT,
     Scope.ACCOUNT_THROUGHPUT: ACCOUNT_WAIT,
@@ -35,6 +39,8 @@ class Refused:
     meaning: Meaning
     raw: str = ""
     retry_after: float | None = None
+    said: str = ""
+    """The provider's own words, bounded, without what names a person or opens a door: see `own_words`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +128,19 @@ def _throttle_wait(meaning: Meaning) -> float:
 
 def hold_reason(answer: Refused) -> str:
     """The sentence that a held campaign shows: code, what happened, what to do."""
-    return f"{answer.code} {answer.meaning.title}. {answer.meaning.advice}"
+    ours = f"{answer.code} {answer.meaning.title}. {answer.meaning.advice}"
+    return f'{ours} Meta says: "{answer.said}"' if answer.said else ours
+
+
+def own_words(*parts: str) -> str:
+    """What the provider wrote, for a screen: in one line, bounded, long digits and long codes left out.
+
+    >>> own_words("(#190) Session has expired on Tuesday", "user 5511988880001")
+    'Session has expired on Tuesday user …'
+    """
+    text = " ".join(" ".join(parts).split())
+    text = "".join(c for c in _UNSAID.sub("…", _NUMBERED.sub("", text)) if c.isprintable()).replace('"', "'")
+    return text if len(text) <= WORDS_CHARS else text[: WORDS_CHARS - 1] + "…"
 
 
 def _seconds(value: float) -> timedelta:

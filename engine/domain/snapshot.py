@@ -251,6 +251,8 @@ class ReconcilePreview:
     """Their window has not passed yet."""
     stuck_to_unknown: int
     note: str
+    conditions: tuple[str, ...] = ()
+    """What the rows wait for and until when, a sentence for each number and condition."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.domain.content import Content
+from engine.domain.count import counted
 from engine.domain.phone import UnknownCountry, country_code
 from engine.intake.audience import Audience, Needs
 from engine.intake.doubt import doubt
@@ -170,7 +171,8 @@ def _refuse_strictly(report: Report) -> None:
     first, refused = report.rejects[0], report.refused
     where = f"the column {first.column!r} " if first.column else "the row "
     report.refuse(
-        first.line, f"{where}{first.reason}; with --strict that refuses the file ({refused} rows at fault)"
+        first.line,
+        f"{where}{first.reason}; with --strict that refuses the file ({counted(refused, 'row')} at fault)",
     )
 
 

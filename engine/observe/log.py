@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 import structlog
+from structlog.typing import EventDict
 
 LONGEST_QUEUE = 10_000
 PATIENCE = 2.0
@@ -68,8 +69,11 @@ class LineWriter:
 
 
 @contextlib.contextmanager
-def logging_to(stream: IO[str]) -> Iterator[None]:
-    """Configure structlog for the process: JSON lines with UTC times on `stream`."""
+def logging_to(stream: IO[str], *, plain: bool = False) -> Iterator[None]:
+    """Configure structlog for the process: JSON lines with UTC times on `stream`, or `plain` ones for people.
+
+    An event's own `plain=` is its sentence for people, and stands in plain lines alone.
+    """
     writer = LineWriter(stream)
     structlog.configure(
         processors=[
@@ -77,7 +81,7 @@ def logging_to(stream: IO[str]) -> Iterator[None]:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(ensure_ascii=False, default=str),
+            _plain_line if plain else _json_line,
         ],
         logger_factory=_Factory(writer),
         cache_logger_on_first_use=False,
@@ -87,6 +91,27 @@ def logging_to(stream: IO[str]) -> Iterator[None]:
     finally:
         writer.close()
         structlog.reset_defaults()
+
+
+_json = structlog.processors.JSONRenderer(ensure_ascii=False, default=str)
+
+
+def _json_line(logger: Any, method: str, event: EventDict) -> str | bytes:
+    event.pop("plain", None)
+    return _json(logger, method, event)
+
+
+def _plain_line(_logger: Any, _method: str, event: EventDict) -> str:
+    """`21:03:11Z WARNING number taken  number=1065`; what comes from outside must not steer the terminal."""
+    at, level = str(event.pop("timestamp", ""))[11:19], str(event.pop("level", "info"))
+    text, trace = str(event.pop("event", "")), event.pop("exception", None)
+    sentence = event.pop("plain", None)
+    told = sentence or "  ".join(
+        [text, *(f"{key}={value}" for key, value in event.items() if value is not None)]
+    )
+    word = "" if level == "info" else f"{level.upper()} "
+    line = "".join(c if c.isprintable() else " " for c in f"{at}Z {word}{told}")
+    return f"{line}\n{trace}" if trace else line
 
 
 class _Factory:

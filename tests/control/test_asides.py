@@ -70,7 +70,7 @@ async def test_two_confirmed_starts_at_once_are_one(pool: Pool, commands: Comman
 async def test_the_start_says_what_is_kept_aside(pool: Pool, commands: Commands, tmp_path: Path) -> None:
     await bring(pool, tmp_path, TWINS)
     done = await commands.start_campaign("reminder")
-    assert "2 rows are kept aside" in done.warnings[0]
+    assert "2 rows kept aside" in done.warnings[0]
     assert "tidegate rows release --campaign reminder" in done.warnings[0]
 
 
@@ -80,7 +80,7 @@ async def test_a_release_moves_the_rows_and_the_books_to_where_they_belong(
     await bring(pool, tmp_path, TWINS)
     assert await pending_in_open_lanes(pool) == 3
     done = await commands.release_rows("reminder")
-    assert "2 rows of campaign reminder are released" in done.text
+    assert "2 rows of campaign reminder released" in done.text
     assert await pending_in_open_lanes(pool) == 5
     while await books.fold(pool):
         pass
@@ -93,9 +93,9 @@ async def test_one_row_can_be_released_and_the_rest_discarded(
 ) -> None:
     await bring(pool, tmp_path, TWINS)
     first, second = [row["id"] for row in await pool.fetch(ASIDE)]
-    assert "1 are kept aside" in (await commands.release_rows("reminder", [first])).text
+    assert "1 still kept aside" in (await commands.release_rows("reminder", [first])).text
     assert (await commands.release_rows("reminder", [first])).already
-    assert "cancelled; 0 are kept aside" in (await commands.discard_rows("reminder")).text
+    assert "cancelled; 0 still kept aside" in (await commands.discard_rows("reminder")).text
     states = {row["id"]: row["state"] for row in await pool.fetch("SELECT id, state FROM recipient")}
     assert (states[first], states[second]) == (b"p", b"k")
     counts = (await commands.show_campaign("reminder")).counts

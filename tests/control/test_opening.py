@@ -246,7 +246,7 @@ CROWD = tuple(f"+551198{n:07d}" for n in range(20))
 async def with_canary(pool: Pool, commands: Commands, tmp_path: Path, **given: Any) -> None:
     await campaign(pool, commands, tmp_path, CROWD, canary=Canary(rows=5, max_failed=0.2), **given)
     said = await commands.start_campaign("reminder")
-    assert "5 rows go first" in said.warnings[0]
+    assert "5 rows first; the others follow" in said.warnings[0]
 
 
 async def waiting(pool: Pool) -> dict[str, int]:

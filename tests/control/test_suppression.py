@@ -84,7 +84,7 @@ async def test_a_file_of_numbers_is_read_however_it_is_written(
     path = tmp_path / "stop.csv"
     path.write_text(text, encoding="utf-8", newline="")
     done = await commands.import_suppressions(path)
-    assert done.text == "2 of 2 numbers are suppressed (all)."
+    assert done.text == "2 of 2 numbers suppressed (all)."
     assert await listed(pool) == [
         ("+16505551234", "all", "import"),
         (ANA_BEFORE, "all", "import"),

@@ -38,7 +38,7 @@ TROUBLES: dict[str, tuple[Snapshot, str, str]] = {
         quiet(holds=(HoldView("account", "WABA1", 131042, "131042 payment", AT),)), "account/WABA1", "131042 payment",
     ),
     "webhook_silent": (number(silence_s=121.0), NUMBER, "heard of no status for 121 s"),
-    "rows_stuck": (number(stuck=1), NUMBER, "1 rows sending"),
+    "rows_stuck": (number(stuck=1), NUMBER, "1 row sending"),
     "unknown_growing": (number(unknown=40, unknown_growth=21), NUMBER, "21 rows became unknown"),
     "lease_lost": (number(lease_lost_s=12.0), NUMBER, "eng1 lost its lease 12 s ago"),
     "campaign_held": (campaign(state="held", reason="the try budget is spent"), "reminder", "budget is spent"),

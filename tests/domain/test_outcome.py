@@ -6,8 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.domain.errors import STOPS, THROTTLES, Meaning, Scope
-from engine.domain.outcome import Accepted, Ambiguous, Answer, Next, NotSent, Refused, Withdrawn, after
+from engine.domain.errors import STOPS, THROTTLES, Meaning, Scope, meaning
+from engine.domain.outcome import (
+    WORDS_CHARS,
+    Accepted,
+    Ambiguous,
+    Answer,
+    Next,
+    NotSent,
+    Refused,
+    Withdrawn,
+    after,
+    hold_reason,
+    own_words,
+)
 from engine.domain.recipient import State, may_move
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -120,3 +132,18 @@ def test_rows_refused_together_do_not_return_together() -> None:
     moments = {decide(no(Scope.NUMBER_THROUGHPUT), chance=n / 10).at for n in range(10)}
     assert len(moments) == 10
     assert max(m for m in moments if m) - min(m for m in moments if m) < timedelta(seconds=1)
+
+
+def test_a_hold_keeps_the_provider_s_own_words_beside_ours() -> None:
+    said = own_words("(#190) Error validating access token: the session was\ninvalidated", 'for user "4711"')
+    refused = Refused(190, meaning(190), said=said)
+    assert hold_reason(refused) == (
+        f"{hold_reason(Refused(190, meaning(190)))} "
+        "Meta says: \"Error validating access token: the session was invalidated for user '4711'\""
+    )
+
+
+def test_the_provider_s_words_name_nobody_and_open_nothing_and_end() -> None:
+    assert own_words("to +55 11 98888-0001 and 5511988880001.") == "to … and …."
+    assert own_words("token EAAGm0PX4ZCpsBAKZCdefghijklmnop is bad") == "token … is bad"
+    assert len(own_words("word " * 100)) == WORDS_CHARS

@@ -52,7 +52,7 @@ async def test_header_body_and_buttons_reach_the_provider_as_they_were_previewed
         engine = await w.engine("--until-finished", "--linger", "1s", "--patience", "2s")
         ended = await engine.ended()
         assert ended.code == 4, ended.err  # the other spelling waits for a person
-        assert "1 rows are kept aside" in ended.out + ended.err
+        assert "1 row kept aside" in ended.out + ended.err
         assert await w.counts() == {State.READ: 2, State.PENDING: 1}
 
         assert len(wire.bodies) == 2

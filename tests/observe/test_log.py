@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import threading
 from typing import Any
 
@@ -130,6 +131,20 @@ def test_an_event_is_one_line_of_json_with_its_time_and_level() -> None:
     )  # fmt: skip
     assert taken["timestamp"].endswith("Z")
     assert "RuntimeError: boom" in second["exception"]
+
+
+def test_on_a_terminal_a_line_is_for_people_and_steers_nothing() -> None:
+    stream = Stream()
+    with logging_to(stream, plain=True):
+        log_ = structlog.get_logger()
+        log_.info("number taken", number="1065", name="J\x1b[2J", left=None)
+        log_.warning("summary", plain="12 of 40 accepted, 8/s", accepted=12)
+    first, second = stream.lines
+    assert re.fullmatch(r"[0-9:]{8}Z number taken  number=1065  name=J \[2J\n?", first)
+    assert re.fullmatch(r"[0-9:]{8}Z WARNING 12 of 40 accepted, 8/s\n?", second)
+    with logging_to(piped := Stream()):
+        structlog.get_logger().info("summary", plain="12 of 40 accepted, 8/s", accepted=12)
+    assert "plain" not in json.loads(piped.lines[0])
 
 
 def test_logging_ends_with_its_block() -> None:

@@ -211,3 +211,19 @@ async def test_a_person_decides_about_held_rows_once_and_it_is_journalled(pool: 
     )
     again = await run(pool, LIMITS, campaign="hold", policy="resend", dry_run=False, author="ana")
     assert (again.to_pending, again.stay_unknown) == (0, 3)
+
+
+async def test_each_number_says_which_condition_its_rows_wait_for_and_until_when(pool: Pool) -> None:
+    await unknown(pool, "hold", 2, age=3600)
+    await unknown(pool, "assume_sent", 3, age=10)
+    early, silent = (await run(pool, LIMITS)).conditions
+    assert early.startswith(f"{NUMBER}: 3 rows in the window of the campaign, which ends ")
+    assert (
+        silent
+        == f"{NUMBER}: 2 rows wait, until statuses arrive for this number: none came in the last minute."
+    )
+    await pool.execute(LAG)
+    assert "until the inbox is drained" in (await run(pool, LIMITS)).conditions[1]
+    await pool.execute("DELETE FROM inbox_work")
+    await pool.execute(HEARD, NUMBER)
+    assert "2 rows unknown until further notice, for evidence, or" in (await run(pool, LIMITS)).conditions[1]
