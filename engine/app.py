@@ -132,7 +132,6 @@ async def _open_inbox(up: AsyncExitStack, config: Config, engine: Engine) -> asy
     )
     await up.enter_async_context(applier)
     engine.delays, engine.webhooks = applier.counts.delays, applier.counts
-    engine.inbound = applier.inbound
     forwarder = await open_forwarder(up, config, engine.db)
     for task in (applier.task, forwarder.task if forwarder else None):
         if task is not None:

@@ -24,9 +24,9 @@ from engine.commands import Commands
 from engine.config import Config, RunOptions
 from engine.control import jobs, stops
 from engine.control.follower import Follower
+from engine.control.inbound_rate import InboundRate
 from engine.control.reconcile import Limits
 from engine.credentials import CredentialError, Credentials
-from engine.delivery.inbound_rate import InboundRate
 from engine.domain.act import Act
 from engine.domain.errors import Scope
 from engine.domain.outcome import Next, Refused
@@ -91,6 +91,8 @@ class Engine:
         self.database = DatabaseFigures(db, config.alerts)
         self.follower = Follower(db, self._follow, self._replay_pauses)
         self.clock = DatabaseClock()
+        self.inbound = InboundRate()
+        """What people write to each number, whoever applies it."""
         self.marker = Marker(db, self.figures)
         self.writer = Writer(db, self.figures, random.Random(), self._cut_stamps, self._written)
         self._judge = Judge(
@@ -129,8 +131,6 @@ class Engine:
         """The latest delays from sent to delivered, in seconds; the applier's."""
         self.webhooks: WebhookCounts | None = None
         """What the applier has counted; None without one."""
-        self.inbound: InboundRate | None = None
-        """What people write to each number; the applier's."""
         self.webhook_answers: Mapping[int, int] = {}
         """Webhook requests by HTTP status; the receiver's."""
         self._watched: list[asyncio.Task[None]] = []
@@ -152,7 +152,7 @@ class Engine:
             warm=whatsapp.warm,
             connected=lambda: self.follower.healthy,
             request_deadline=self.config.request_deadline,
-            inbound=self._inbound_last_second,
+            inbound=lambda number: self.inbound.of(number, asyncio.get_running_loop().time()),
         )
 
     # Life
@@ -260,6 +260,8 @@ class Engine:
     # What the parts ask of each other
 
     def _follow(self, desired: Desired) -> None:
+        counted = {number.id: number.inbound for number in desired.numbers.values()}
+        self.inbound.see(counted, asyncio.get_running_loop().time())
         open_now = {(b.scope, b.key): b for b in desired.breakers}
         for pipeline in self.ownership.pipelines():
             number = desired.numbers.get(pipeline.number.number_id)
@@ -280,12 +282,6 @@ class Engine:
             pipeline = pipelines.get(result.work.permission)
             if pipeline is not None:
                 pipeline.settled(result.work)
-
-    def _inbound_last_second(self, number: str) -> float:
-        if self.inbound is None:
-            return 0.0
-        now_there, _ = self.clock.at(asyncio.get_running_loop().time())
-        return self.inbound.last_second(number, now_there)
 
     def access_token(self, reference: str) -> SecretStr | str:
         """The token of a reference, or the sentence that says why there is none."""

@@ -13,7 +13,6 @@ import structlog
 
 from engine.delivery import batch
 from engine.delivery.batch import Outcome
-from engine.delivery.inbound_rate import InboundRate
 from engine.delivery.runs import Runs
 from engine.domain.inbound import StopWords
 from engine.domain.receipts import Parsed, UnparsableError, parse
@@ -98,8 +97,6 @@ class Applier:
         codes: CodeCounts | None = None,
     ) -> None:
         self.counts = Counts()
-        self.inbound = InboundRate()
-        """What people write to each number, as far as this process applied it."""
         self.task: asyncio.Task[None] | None = None
         """The standing task: whoever supervises us watches it."""
         self._pool = pool
@@ -239,7 +236,6 @@ class Applier:
         now = asyncio.get_running_loop().time()
         for delay in applied.delays:
             counts.delay.add(now, delay)
-        self.inbound.add((m.number, at) for at, m in outcome.written if m.number)
         batch.tell(outcome)
         if applied.moves:
             self._on_applied(applied.moves)

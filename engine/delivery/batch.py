@@ -1,7 +1,7 @@
 """What a batch of bodies comes to, inside one transaction: rows, then people, then what reaches beyond them.
 
-Locks are taken in one order by everybody: rows by id, numbers seen, keys seen, people, campaigns, breakers, and last
-the control row, which the journal raises.
+Locks are taken in one order by everybody: rows by id, numbers seen, keys seen, counts of inbound messages, people,
+campaigns, breakers, and last the control row, which the journal raises.
 """
 
 from collections.abc import Iterable, Sequence
@@ -62,6 +62,7 @@ async def apply(db: Executor, read: Read, stop_words: StopWords) -> Outcome:
     changes = [consequences(change, at) for at, parsed in bodies for change in parsed.changes]
     faults = [(at, fault) for at, parsed in bodies for fault in parsed.errors]
     outcome.written, changes, faults = await _once(db, messages, changes, faults)
+    await webhooks.count_inbound(db, [(m.number, at) for at, m in outcome.written if m.number])
     await _people(db, outcome, changes, stop_words)
     events = [(one.at, one.event) for one in changes if one.event is not None]
     events += [(at, _error_event(fault)) for at, fault in faults]

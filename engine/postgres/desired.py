@@ -14,8 +14,8 @@ VERSION = "SELECT version FROM control"
 
 NUMBERS = """
 SELECT number_id, id, display, account, token_ref, provider_limit, rate, ceiling, paused_at IS NOT NULL AS paused,
-       pause_reason, paused_by, waiting_until, waiting_reason
-  FROM number ORDER BY number_id
+       pause_reason, paused_by, waiting_until, waiting_reason, coalesce(i.n, 0) AS inbound
+  FROM number LEFT JOIN inbound_count i ON i.number = id ORDER BY number_id
 """
 
 CAMPAIGNS = """
@@ -59,6 +59,8 @@ class Number:
     paused_by: str | None
     waiting_until: datetime | None
     waiting_reason: str | None
+    inbound: int = 0
+    """Messages that people wrote to it, counted since ever, by whoever applied them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,15 @@ SELECT number, at FROM unnest($1::text[], $2::timestamptz[]) AS u(number, at) OR
 ON CONFLICT (number) DO UPDATE SET at = excluded.at WHERE s.at < excluded.at - interval '1 second'
 """
 
+# Numbers of ours, sorted, as above. What was received longer ago presses nobody now: the provider counted it then.
+COUNT_INBOUND = """
+INSERT INTO inbound_count AS c (number, n)
+SELECT u.number, count(*) FROM unnest($1::text[], $2::timestamptz[]) AS u(number, at)
+ WHERE u.at > clock_timestamp() - interval '2 seconds' AND EXISTS (SELECT FROM number WHERE id = u.number)
+ GROUP BY 1 ORDER BY 1
+ON CONFLICT (number) DO UPDATE SET n = c.n + excluded.n
+"""
+
 TODAY = "SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int"
 FILLED = "SELECT EXISTS (SELECT FROM inbox WHERE slot = $1)"
 WAITING = "SELECT EXISTS (SELECT FROM inbox_work WHERE slot = $1)"
@@ -138,6 +147,12 @@ async def seen(db: Executor, numbers: Mapping[str, datetime]) -> None:
     """Note when the latest status of each number (Meta's phone number id) was received."""
     if numbers:
         await db.execute(SEEN, list(numbers), list(numbers.values()))
+
+
+async def count_inbound(db: Executor, written: Sequence[tuple[str, datetime]]) -> None:
+    """Count what people have just written, by Meta's phone number id and moment of receipt, for the numbers' owners."""
+    if written:
+        await db.execute(COUNT_INBOUND, [number for number, _ in written], [at for _, at in written])
 
 
 async def trim(pool: Pool, keep_days: int = LONGEST_DAYS) -> list[int]:

@@ -39,4 +39,4 @@ class Shared:
     connected: Callable[[], bool] = lambda: True
     """Whether it is known what people want: after an absence of the database, pauses kept beside it come first."""
     inbound: Callable[[str], float] = lambda _: 0.0
-    """Messages that people wrote to Meta's phone number id in the last second."""
+    """messages/s that people write to Meta's phone number id now."""

@@ -1,7 +1,7 @@
 """What stands beside statuses, applied: who wants nothing more, what is stopped and healed, and each thing once."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,6 @@ import pytest
 
 from engine.config import ConfigError, load
 from engine.delivery.applier import Applier
-from engine.delivery.inbound_rate import InboundRate
 from engine.domain.inbound import StopWords
 from engine.domain.recipient import State
 from engine.postgres import breakers, provider, webhooks
@@ -183,16 +182,22 @@ async def test_what_was_seen_is_forgotten_after_eight_days(pool: Pool) -> None:
     assert await provider.first_time(pool, {"a", "b"}) == {"a"}
 
 
-async def test_what_people_write_is_counted_by_number_and_second(pool: Pool, sale: Campaign) -> None:
-    applier = await apply(pool, inbound(*(says_stop(f"wamid.{n}") for n in range(5))), webhook())
-    at = await pool.fetchval("SELECT max(received_at) FROM inbox")
-    assert applier.inbound.last_second(NUMBER, at) == 5
-    assert applier.inbound.last_second(NUMBER, at + timedelta(seconds=2)) == 0
-    assert applier.inbound.last_second("1", at) == 0
+async def counted(pool: Pool) -> dict[str, int]:
+    return {row["number"]: row["n"] for row in await pool.fetch("SELECT number, n FROM inbound_count")}
 
 
-def test_only_the_last_second_of_a_number_is_kept() -> None:
-    rate = InboundRate()
-    rate.add(("n", NOW + timedelta(milliseconds=10 * step)) for step in range(1000))
-    assert rate.last_second("n", NOW + timedelta(milliseconds=9990)) == 100
-    assert rate.last_second("n", NOW) == 0
+async def test_what_people_write_is_counted_for_the_number_they_write_to(pool: Pool, sale: Campaign) -> None:
+    five = inbound(*(says_stop(f"wamid.{n}") for n in range(5)))
+    await apply(pool, five, webhook())
+    await apply(pool, five, inbound(says_stop("wamid.of.others"), number="1"))  # come again; not ours
+    assert await counted(pool) == {NUMBER: 5}
+    await apply(pool, inbound(says_stop("wamid.6")))
+    assert await counted(pool) == {NUMBER: 6}
+
+
+async def test_what_was_written_long_ago_presses_nobody_now(pool: Pool, sale: Campaign) -> None:
+    await webhooks.store(pool, [inbound(says_stop())])
+    await pool.execute("UPDATE inbox_work SET received_at = received_at - interval '3 seconds'")
+    applier = await apply(pool)
+    assert applier.counts.inbound == 1
+    assert await counted(pool) == {}
