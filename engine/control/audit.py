@@ -158,7 +158,7 @@ async def _accounted(db: Connection, only: int | None, found: list[tuple[int, st
         imports += times
         if n != planned:
             offenders.append(f"{name}: imports in the journal add {n}, planned is {planned}")
-    text = f"{imports} imports, every row with its data and line"
+    text = f"{counted(imports, 'import')}, every row with its data and line"
     return Check(5, "every input row accounted for", not offenders, text, tuple(offenders))
 
 

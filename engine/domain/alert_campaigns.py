@@ -55,11 +55,15 @@ def _control(look: Look) -> Iterator[Finding]:
         late = [one for one in c.controls if one.waiting_s > look.thresholds.control_s]
         if late:
             told = "; ".join(
-                f"control phone {one.phone} has got nothing for {one.waiting_s / 60:.0f} min, "
+                f"control phone {one.phone} has got nothing for {_time(one.waiting_s)}, "
                 f"round {one.round} is {one.state}"
                 for one in late[:3]
             )
             yield Finding(c.name, c.name, told + (f"; and {len(late) - 3} more" if len(late) > 3 else ""))
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 def _idle(look: Look) -> Iterator[Finding]:

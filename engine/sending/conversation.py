@@ -39,8 +39,8 @@ class Conversations:
         """Whether a message to this person left within the time in which the provider takes no second one."""
         return self._time() - self._written.get(phone, float("-inf")) < PAIR_SPACING
 
-    def _note(self, body: bytes) -> None:
-        phone, now = recipient_of(body), self._time()
+    def _note(self, phone: str | None) -> None:
+        now = self._time()
         if phone is not None:
             self._written.pop(phone, None)  # to the end: the oldest stands first
             self._written[phone] = now
@@ -56,6 +56,7 @@ class Conversations:
         502 when nothing left, 504 when nobody knows. It is never sent twice."""
         if (why := self._unfit()) is not None:
             return _stopped(why)
+        to = recipient_of(body)  # before the wait: nothing slow may stand between the stamp and the hand-over
         if not await self._gate.admit_conversation(patience):
             wait = max(1.0, self._silent_for())
             return refusal(429, 130429, "Rate limit hit", "No place within the number's limit in time.", wait)
@@ -65,7 +66,7 @@ class Conversations:
             self._gate.stay_conversation()
             return _stopped(why)
         self._gate.leave_conversation()
-        self._note(body)
+        self._note(to)
         self.open += 1
         try:
             passed = await self._whatsapp.pass_on(self._number, access_token, body)
