@@ -55,7 +55,11 @@ class Acting:
         target = self._target()
         if target is None:
             return
-        if target.state in ("paused", "held"):
+        if target.rate <= 0:
+            self.session.notify(
+                f"{self.session.label(target.id)}: its rate is 0, which stops it: = gives it a rate"
+            )
+        elif target.state in ("paused", "held"):
             self.ask(ResumeNumber(target.id))
         else:
             self.session.notify(f"{self.session.label(target.id)} is {target.state}, not paused and not held")

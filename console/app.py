@@ -34,6 +34,7 @@ from console.screens.journal import JournalScreen
 from console.screens.nodes import NodesScreen
 from console.screens.overview import OverviewScreen
 from console.screens.page import PageScreen
+from console.screens.trends import TrendsScreen
 from console.session import Session
 from console.terminal import SteadyDriver
 from console.theme import THEME
@@ -49,6 +50,7 @@ _EVERYWHERE = (
     "alerts",
     "holds",
     "journal",
+    "trends",
     "nodes",
     "export",
     "freeze",
@@ -56,6 +58,7 @@ _EVERYWHERE = (
 _BACKLOG_SLOW, _BACKLOG_STOP = 2, 8
 """Frames that the terminal has not taken: above the first paint once a second, above the second not at all.
 Textual's queue holds 30 and then blocks the loop."""
+BURST_S = 3.0
 BURST = "keys came faster than a hand types (a paste?): ignored"
 
 
@@ -210,7 +213,7 @@ class ConsoleApp(App[str], inherit_bindings=False):
             await super().on_event(event)
 
     def _refuse(self, why: str) -> None:
-        self.session.notify(why)
+        self.session.notify(why, BURST_S)
         self.tick()
 
     def action_key(self, name: str) -> None:
@@ -229,6 +232,8 @@ class ConsoleApp(App[str], inherit_bindings=False):
                     self._open(HoldsScreen(self.session))
                 case "journal":
                     self._open(JournalScreen(self.session))
+                case "trends":
+                    self._open(TrendsScreen(self.session))
                 case "nodes":
                     self._open(NodesScreen(self.session))
                 case "export":

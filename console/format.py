@@ -158,6 +158,11 @@ def duration(seconds: float | None) -> str:
     return f"{whole}s"
 
 
+def eta(seconds: float | None) -> str:
+    """As a duration, but no finer than seconds: an estimate is not known to the millisecond."""
+    return "<1s" if seconds is not None and seconds < 1 else duration(seconds and round(seconds))
+
+
 def age(seconds: float | None) -> str:
     """At most three cells: 9s, 12m, 3h, 4d."""
     if seconds is None:

@@ -9,6 +9,8 @@ from console.rows import ORDERS, Order, Rows
 from engine.domain.snapshot import ActView, AlertView, CampaignView, NumberView, Snapshot
 
 STALE_AFTER_S = 2.0
+PACE_S = 5
+"""Seconds that a pace is a mean of."""
 WINDOWS: tuple[tuple[str, int], ...] = (("1m", 60), ("5m", 300), ("15m", 900), ("1h", 3600), ("6h", 21600))
 ENDED = ("finished", "cancelled")
 _RANK = ("running", "held", "paused", "scheduled", "draft", "finished", "cancelled")
@@ -81,6 +83,9 @@ class Totals:
     sent_per_s: float
     tries_per_s: float
     rate: float
+    """Configured, of the numbers that may send and that this screen sees sending."""
+    use: float | None
+    """Sent / what was configured in the same seconds: after a pause the one falls as the other does."""
 
 
 def totals(snapshot: Snapshot) -> Totals:
@@ -88,6 +93,10 @@ def totals(snapshot: Snapshot) -> Totals:
     campaigns = open_campaigns(snapshot) or list(snapshot.campaigns)
     moving = [c.eta_s for c in campaigns if c.state == "running"]
     known = [eta for eta in moving if eta is not None]
+    seen = [n for n in snapshot.numbers if not elsewhere(n, snapshot)]
+    sent = sum(n.sent_per_second for n in snapshot.numbers)
+    recent = snapshot.rate_series[-PACE_S:]
+    configured = sum(recent) / len(recent) if recent else 0.0
     return Totals(
         sent=sum(c.accepted for c in campaigns),
         planned=sum(c.planned for c in campaigns),
@@ -97,10 +106,16 @@ def totals(snapshot: Snapshot) -> Totals:
         delivered=sum(c.counts.get("delivered", 0) + c.counts.get("read", 0) for c in campaigns),
         stuck=sum(b.count for b in snapshot.stuck),
         eta_s=max(known) if known and len(known) == len(moving) else None,
-        sent_per_s=sum(n.sent_per_second for n in snapshot.numbers),
+        sent_per_s=sent,
         tries_per_s=sum(n.tries_per_second for n in snapshot.numbers),
-        rate=sum(n.rate for n in snapshot.numbers if n.state not in ("paused", "held")),
+        rate=sum(n.rate for n in seen if n.state not in ("paused", "held")),
+        use=min(1.0, sent / configured) if configured else None,
     )
+
+
+def elsewhere(number: NumberView, snapshot: Snapshot) -> bool:
+    """Whether another node sends from it: this one then knows neither its pace nor its waits."""
+    return not snapshot.attached and number.owner is not None and number.owner != snapshot.node
 
 
 def ranked_alerts(snapshot: Snapshot) -> list[AlertView]:
@@ -151,6 +166,11 @@ class Frame:
     def text(self, outside: str) -> str:
         """Text from outside for one line: harmless, and with phone numbers masked."""
         return masked(outside, self.labels, self.glyphs)
+
+    @property
+    def span(self) -> str:
+        """The chosen window in a word: 5m."""
+        return WINDOWS[self.window][0]
 
 
 def act_line(act: ActView, frame: Frame) -> str:

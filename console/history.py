@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from engine.domain.snapshot import Snapshot
 
 Name = Literal["accepted", "rate", "token_wait", "token_wait_median"]
+T = TypeVar("T")
 MINUTE = 60
 
 
@@ -22,6 +23,11 @@ class History:
     def seconds(self) -> int:
         """How far back it reaches."""
         return len(self.values) * self.step
+
+
+def chosen(kept: Sequence[T], window: int, otherwise: T) -> T:
+    """What is kept for the chosen window (index into WINDOWS); `otherwise` where nothing is kept by windows."""
+    return kept[window] if len(kept) > window else otherwise
 
 
 def history(snapshot: Snapshot, name: Name, window: int) -> History:

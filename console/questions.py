@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from console.format import Glyphs, clean, duration, masked, number, percent, rate
+from console.format import Glyphs, clean, eta, masked, number, percent, rate
 from console.frame import open_campaigns, totals
 from console.rates import must_ask
 from engine.domain.act import (
@@ -31,6 +31,8 @@ class Question:
     act: Act
     facts: Facts
     mark: Callable[[Snapshot], Hashable]
+    with_reason: Callable[[str], Act] | None = None
+    """The act with a reason for the journal; None: it takes none, and y alone does it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,13 @@ def question(act: Act, snapshot: Snapshot, label: Callable[[str], str], glyphs: 
         )
     if isinstance(act, LiftHold):
         title = f"LIFT THE HOLD OF {masked(act.target, {}, glyphs)}"
-        return Question(title, act, lambda s: _hold_facts(s, act.hold, glyphs), lambda s: _hold(s, act.hold))
+        return Question(
+            title,
+            act,
+            lambda s: _hold_facts(s, act.hold, glyphs),
+            lambda s: _hold(s, act.hold),
+            lambda reason: LiftHold(act.hold, act.target, reason),
+        )
     if not isinstance(act, ResumeNumber | SetRate):
         return None
     target = find(snapshot, act.number)
@@ -70,7 +78,11 @@ def question(act: Act, snapshot: Snapshot, label: Callable[[str], str], glyphs: 
         return None
     title = f"RESUME {name} AFTER A HOLD"
     return Question(
-        title, act, lambda s: _resume_facts(s, act.number, glyphs), lambda s: _mark(s, act.number)
+        title,
+        act,
+        lambda s: _resume_facts(s, act.number, glyphs),
+        lambda s: _mark(s, act.number),
+        lambda reason: ResumeNumber(act.number, reason),
     )
 
 
@@ -115,7 +127,7 @@ def pause_all_question(snapshot: Snapshot, glyphs: Glyphs) -> TypedQuestion:
 
 def typed_names(snapshot: Snapshot) -> tuple[str, ...]:
     """`all`, and the campaign's name when there is only one: with several, a name would promise too little."""
-    campaigns = open_campaigns(snapshot)
+    campaigns = open_campaigns(snapshot) or snapshot.campaigns
     return (campaigns[0].name, "all") if len(campaigns) == 1 else ("all",)
 
 
@@ -220,6 +232,6 @@ def _pause_all_facts(snapshot: Snapshot, glyphs: Glyphs) -> list[str]:
     )
     return [
         f"{len(campaigns)} open campaigns: {names or 'none'}",
-        f"sends {rate(t.sent_per_s)}/s now from {len(snapshot.numbers)} numbers, ETA {duration(t.eta_s)}",
+        f"sends {rate(t.sent_per_s)}/s now from {len(snapshot.numbers)} numbers, ETA {eta(t.eta_s)}",
         "No request starts any more; those in flight finish. C lifts it again.",
     ]

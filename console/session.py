@@ -105,7 +105,7 @@ class Session:
             staged=dict(self._staged),
             alert=self._current_alert(shown),
             act=self._newest_act(live),
-            notice=self._notice[0] if self._monotonic() - self._notice[1] < NOTICE_S else "",
+            notice=self._notice[0] if self._monotonic() < self._notice[1] else "",
             fault=self.fault,
             waiting_s=self._monotonic() - self._started,
         )
@@ -139,9 +139,13 @@ class Session:
 
     # -- choosing ---------------------------------------------------------------------------------
 
-    def notify(self, text: str) -> None:
-        """Show a line for a few seconds; what it says is also seen elsewhere, or is only a hint."""
-        self._notice = (text, self._monotonic())
+    def notify(self, text: str, seconds: float = NOTICE_S) -> None:
+        """Show a line for some seconds, or until the next key; it is also seen elsewhere, or is only a hint."""
+        self._notice = (text, self._monotonic() + seconds)
+
+    def hush(self) -> None:
+        """A key was pressed after what was said: faults and notices have been read."""
+        self.fault, self._notice = "", ("", float("-inf"))
 
     def freeze(self) -> None:
         """Hold the picture still, or let it go."""

@@ -21,7 +21,8 @@ from engine.postgres.faults import DATABASE_FAULTS
 from engine.sending.pipeline import Pipeline
 
 KEPT_ACTS = 20
-KEPT_EVENTS = 50
+KEPT_EVENTS = 500
+"""Lines of the event log, at most six hours of them: about 0.2 MB."""
 
 log = structlog.get_logger()
 

@@ -131,7 +131,7 @@ async def _open_inbox(up: AsyncExitStack, config: Config, engine: Engine) -> asy
         engine.db, arrived, stop_words=StopWords(config.stop_words), codes=engine.figures.webhook_codes
     )
     await up.enter_async_context(applier)
-    engine.delays, engine.webhooks = applier.counts.delays, applier.counts
+    engine.webhooks = applier.counts
     forwarder = await open_forwarder(up, config, engine.db)
     for task in (applier.task, forwarder.task if forwarder else None):
         if task is not None:

@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -26,6 +27,7 @@ from engine.app import run_headless
 from engine.author import author
 from engine.clock import now
 from engine.commands import Commands
+from engine.commands.number import DEFAULT_SHARE
 from engine.config import Address, Config, RunOptions
 from engine.database import EMBEDDED, open_database
 from engine.intake.importer import import_audience
@@ -85,12 +87,22 @@ def _unwinding() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-@contextmanager
-def world(scenario: Path | None = None, *, deadline_s: float | None = None) -> Iterator[Config]:
-    """A prepared world: everything is there and started but the engine.
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a drill changes of the demo's world. `people`: those beyond the demo's audience are made up."""
 
-    `scenario`: another day of the simulator's. `deadline_s`: the campaign's, from now.
-    """
+    people: int = 0
+    deadline_s: float | None = None
+    """Of the campaign, from now."""
+    share: float = DEFAULT_SHARE
+    """Of each number's limit, as its rate."""
+    unknown_policy: str = "hold"
+    unknown_after: float = 1800.0
+
+
+@contextmanager
+def world(scenario: Path | None = None, setting: Setting = Setting()) -> Iterator[Config]:
+    """A prepared world: everything is there and started but the engine. `scenario`: another day of the simulator's."""
     with _unwinding(), _directory() as directory, ExitStack() as up:
         up.enter_context(server(directory / EMBEDDED))
         secret, token, port = secrets.token_hex(16), secrets.token_hex(16), _free_port()
@@ -104,17 +116,22 @@ def world(scenario: Path | None = None, *, deadline_s: float | None = None) -> I
             app_secret=(SecretStr(secret),),
             node="demo",
         )
-        asyncio.run(_prepare(config, _keep_token(directory, token), deadline_s))
+        asyncio.run(_prepare(config, _keep_token(directory, token), setting))
         yield config
 
 
-async def _prepare(config: Config, token: str, deadline_s: float | None) -> None:
+async def _prepare(config: Config, token: str, setting: Setting) -> None:
     """Three numbers, one campaign, its audience, started."""
     async with open_database(config) as db:
         commands = Commands(db, author=author(), origin="demo")
         for number, display, limit in NUMBERS:
             await commands.add_number(
-                number, display=display, account="102290129340398", limit=limit, token=token
+                number,
+                display=display,
+                account="102290129340398",
+                limit=limit,
+                token=token,
+                rate=limit * setting.share,
             )
         await commands.create_campaign(
             Draft(
@@ -123,12 +140,21 @@ async def _prepare(config: Config, token: str, deadline_s: float | None) -> None
                 "reminder_v2",
                 "pt_BR",
                 body=("name", "date"),
-                deadline=now() + timedelta(seconds=deadline_s) if deadline_s is not None else None,
+                deadline=now() + timedelta(seconds=setting.deadline_s)
+                if setting.deadline_s is not None
+                else None,
+                unknown_policy=setting.unknown_policy,
+                unknown_after=setting.unknown_after,
             )
         )
         with as_file(files("engine.intake") / "demo_audience.csv") as audience:
             report = await import_audience(
-                db, audience, campaign=CAMPAIGN, author=author(), origin="demo", country="BR"
+                db,
+                _enlarged(audience, setting.people, config.data_dir),
+                campaign=CAMPAIGN,
+                author=author(),
+                origin="demo",
+                country="BR",
             )
         print(
             f"demo: {report.taken:,} people taken, {report.refused} refused, {report.folded} folded; "
@@ -136,6 +162,17 @@ async def _prepare(config: Config, token: str, deadline_s: float | None) -> None
             file=sys.stderr,
         )
         await commands.start_campaign(CAMPAIGN)
+
+
+def _enlarged(audience: Path, people: int, directory: Path) -> Path:
+    """The audience, or a file with it and with people who are made up."""
+    lines = audience.read_text("utf-8").splitlines()
+    if people < len(lines):
+        return audience
+    more = (f"+55119{60_000_000 + n},Maria Teste,28/09 11:00" for n in range(people - len(lines) + 1))
+    path = directory / "audience.csv"
+    path.write_text("\n".join((*lines, *more)) + "\n", "utf-8")
+    return path
 
 
 def _keep_token(directory: Path, token: str) -> str:

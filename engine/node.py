@@ -8,7 +8,6 @@ import asyncio
 import os
 import random
 import socket
-from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -34,8 +33,9 @@ from engine.domain.snapshot import Snapshot
 from engine.judge import Judge
 from engine.observe.alerts import Alerts
 from engine.observe.figures import DatabaseFigures
-from engine.observe.metrics import NodeFigures, of_samples
+from engine.observe.metrics import NodeFigures
 from engine.observe.prometheus import WebhookCounts
+from engine.observe.recall import Recall
 from engine.observe.watchdog import Open, WorkWatch, watch_rounds
 from engine.postgres.desired import Desired
 from engine.postgres.faults import DATABASE_FAULTS
@@ -113,6 +113,7 @@ class Engine:
         self._alerts = Alerts(config.alerts)
         self._watch = Watch(self.figures, self.database)
         self._work = WorkWatch(self._open_work)
+        self._recall = Recall(self.figures)
         self._viewer = Viewer(config.node, author, self.figures, self.database)
         self.desk = ActDesk(
             Hands(
@@ -127,8 +128,6 @@ class Engine:
             self._publish,
         )
         self.commands = commands
-        self.delays: deque[float] = deque(maxlen=0)
-        """The latest delays from sent to delivered, in seconds; the applier's."""
         self.webhooks: WebhookCounts | None = None
         """What the applier has counted; None without one."""
         self.webhook_answers: Mapping[int, int] = {}
@@ -330,12 +329,18 @@ class Engine:
             draining=self.why_draining is not None,
             read_only=self.options.read_only,
         )
-        whole = self._watch.complete(bare, self.follower.desired)
-        self.latest = replace(
-            whole,
+        at = asyncio.get_running_loop().time()
+        delays = self.webhooks.delay if self.webhooks is not None else None
+        watched = replace(
+            self._watch.complete(bare, self.follower.desired),
             loop_lag_s=self._late_s,
             results_backlog=self.writer.backlog,
-            sent_to_delivered=of_samples(self.delays),
+            sent_to_delivered=delays.percentiles(at) if delays is not None else None,
+        )
+        keys = {number.id: key for key, number in self.follower.desired.numbers.items()}
+        whole = self._recall.complete(watched, keys, at, delays)
+        self.latest = replace(
+            whole,
             alerts=self._alerts.judge(whole, now()),
             acts=tuple(self.desk.acts),
             events=tuple(self.desk.events),

@@ -11,12 +11,12 @@ from operator import attrgetter
 
 from engine.clock import now
 from engine.control import stops
-from engine.domain.errors import describe
 from engine.domain.forecast import asleep, done_at
 from engine.domain.recipient import State
 from engine.domain.snapshot import (
     SERIES_MINUTES,
     SERIES_SECONDS,
+    WINDOWS,
     CampaignView,
     ErrorView,
     NumberView,
@@ -26,6 +26,7 @@ from engine.domain.snapshot import (
 )
 from engine.observe.figures import DatabaseFigures
 from engine.observe.metrics import NodeFigures, NumberFigures, Ring
+from engine.observe.recall import errors
 from engine.postgres.books import Tallies
 from engine.postgres.breakers import Breaker
 from engine.postgres.desired import Campaign, Desired, Number
@@ -34,6 +35,7 @@ from engine.postgres.leases import LeaseRow
 from engine.sending.pipeline import Pipeline
 
 MINUTE = 60
+_FIVE_MINUTES = WINDOWS.index(300)
 
 _NOTHING = InFlight(0, 0, 0, 0, 0.0)
 _BANDS: tuple[tuple[str, Callable[[InFlight], int]], ...] = (
@@ -121,7 +123,8 @@ class Viewer:
             self._number(number, desired, leases.get(key), pipelines.get(key), at)
             for key, number in desired.numbers.items()
         )
-        sending = sum(n.rate for n in numbers if n.state in ("active", "slowed", "waiting"))
+        going = ("active", "slowed", "waiting")
+        sending = sum(n.rate for n in numbers if n.owner == self._node and n.state in going)
         self.series.sample(at, self._figures, sending if any(n.campaigns for n in numbers) else 0.0)
         long = min(SERIES_SECONDS - 1, max(1, int(at - self._started)))
         database = self._database
@@ -263,17 +266,8 @@ class Viewer:
         return None if end is None else (end - at).total_seconds()
 
     def _errors(self, at: float) -> tuple[ErrorView, ...]:
-        trends: dict[int, list[int]] = {}
-        numbers = self._figures.numbers.values()
-        for codes in (*(figures.codes for figures in numbers), self._figures.webhook_codes):
-            for code, trend in codes.trends(at).items():
-                total = trends.setdefault(code, [0] * len(trend))
-                trends[code] = [a + b for a, b in zip(total, trend, strict=True)]
-        views = [
-            ErrorView(code, describe(code).title, describe(code).scope.value, sum(trend), tuple(trend))
-            for code, trend in trends.items()
-        ]
-        return tuple(sorted(views, key=lambda v: -v.count))
+        codes = (figures.codes for figures in self._figures.numbers.values())
+        return errors((*codes, self._figures.webhook_codes), at, _FIVE_MINUTES)
 
     def _stuck(self, desired: Desired) -> tuple[StuckBand, ...]:
         bands = []
@@ -288,11 +282,15 @@ class Viewer:
         return tuple(bands)
 
 
+def _no_rate(number: Number) -> str | None:
+    return "its rate is 0" if number.rate <= 0 else None
+
+
 def _state(number: Number, pipeline: Pipeline | None, over: Breaker | None) -> tuple[str, str | None, float]:
     """The first that applies of paused, held, waiting, slowed, active; its reason; and how long it still lasts."""
     if number.paused or (pipeline is not None and pipeline.paused_here) or number.rate <= 0:
         by_engine = number.paused and number.paused_by == "auto"
-        return ("held" if by_engine else "paused"), number.pause_reason, 0.0
+        return ("held" if by_engine else "paused"), number.pause_reason or _no_rate(number), 0.0
     if over is not None and over.state == "held":
         return "held", over.reason, 0.0
     if over is not None and over.until is not None:

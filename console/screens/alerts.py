@@ -23,7 +23,7 @@ class AlertsScreen(PageScreen):
         for alert in ranked_alerts(frame.snapshot) if frame.snapshot else []:
             role = (
                 "faint"
-                if alert.acknowledged
+                if alert.acknowledged or not alert.active
                 else ("critical-text" if alert.severity == "critical" else "warning")
             )
             lines.append(Line(alert_text(alert, frame, with_advice=False), role))

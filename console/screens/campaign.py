@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from console.acting import Acting
-from console.format import bar, clean, duration, number, percent, rate
+from console.format import bar, clean, duration, eta, number, percent, rate
 from console.frame import Frame
 from console.keys import bindings
 from console.line import Line
@@ -122,7 +122,7 @@ def campaign_lines(c: CampaignView, frame: Frame, width: int) -> list[Line]:
     head.add(f" {frame.text(c.reason)}" if c.reason else "", "warning")
     share = percent(c.accepted / c.planned) if c.planned else "-"
     pace = f"  accepted {number(c.accepted)} of {number(c.planned)} ({share})"
-    pace += f"  rate {rate(c.rate)}/s  ETA {duration(c.eta_s)}"
+    pace += f"  rate {rate(c.rate)}/s  ETA {eta(c.eta_s)}"
     tries = f"  tries {number(c.tries)}  attempts {number(c.attempts)}"
     tries += f"  possible duplicates {number(c.possible_duplicates)}"
     times = "  ".join(f"{word} {at:%m-%d %H:%M}Z" for word, at in _times(c) if at is not None)

@@ -1,13 +1,18 @@
-"""? : the live table of keys, and what the provider's errors mean."""
+"""? : the live table of keys, every column and word of the screen, and what the provider's errors mean."""
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 from console.frame import Frame
+from console.glossary import glossary
 from console.keys import LEAVING, table
 from console.line import Line
 from console.screens.page import PageScreen
 from console.session import Session
 from engine.domain.errors import MEANINGS, WAITS
+
+_WORD = 20
+"""Cells of a word of the glossary."""
 
 
 class HelpScreen(PageScreen):
@@ -19,9 +24,9 @@ class HelpScreen(PageScreen):
 
     def page_title(self, _frame: Frame) -> str:
         """How to get out again is in the title."""
-        return "KEYS  (j k move, Esc back)"
+        return "KEYS, columns, words, error codes  (j k PgDn move, Esc back)"
 
-    def items(self, frame: Frame, _width: int) -> Sequence[Line]:
+    def items(self, frame: Frame, width: int) -> Sequence[Line]:
         """Grouped as in the table."""
         lines, group = [Line(part, "strong") for part in LEAVING[self._mode].splitlines()], ""
         for name, key, text, asks in table():
@@ -33,7 +38,21 @@ class HelpScreen(PageScreen):
         signs = frame.glyphs
         legend = f"{signs.critical} critical  {signs.warning} warning  {signs.normal} normal"
         legend += f"  {signs.paused} paused or held"
-        return [*lines, Line(), Line("Signs", "title"), Line(f"  {legend}"), *_errors(frame)]
+        legend += f"  {signs.running} sending  {signs.slowed} slowed  {signs.waiting} waiting"
+        lines += [Line(), Line("Signs", "title"), Line(f"  {legend}")]
+        for title, words in glossary():
+            lines += [Line(), Line(title, "title")]
+            for word, meaning in words:
+                lines += _wrapped(_spelled(word, frame), _spelled(meaning, frame), width)
+        return [*lines, *_errors(frame)]
+
+
+def _wrapped(word: str, meaning: str, width: int) -> list[Line]:
+    """The word, and its meaning beside it in as many lines as it takes."""
+    room = max(20, width - _WORD - 2)
+    first, *more = wrap(meaning, room)
+    lines = [Line("  ").cell(word, _WORD, role="key").add(first)]
+    return [*lines, *(Line(" " * (_WORD + 2)).add(part) for part in more)]
 
 
 def _errors(frame: Frame) -> list[Line]:

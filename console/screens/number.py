@@ -3,21 +3,24 @@
 from collections.abc import Hashable, Sequence
 
 from console.format import clean, duration, number, percent, rate, spark
-from console.frame import Frame
+from console.frame import Frame, elsewhere
+from console.history import chosen
 from console.line import Line
 from console.screens.pick import Entry, PickScreen, text
-from console.screens.rows import CodesScreen
+from console.screens.rows import CodesScreen, RowsScreen
 from console.session import Session
+from engine.domain.errors import describe
+from engine.domain.inspection import RowsOf
 from engine.domain.snapshot import NumberView, Percentiles
 
-_NEXT = {
+NEXT = {
     "paused": "stays so until a person resumes it: r on the overview",
     "held": "needs a person: find the cause, then r on the overview (it asks)",
     "waiting": "goes on by itself",
     "slowed": "sends at its ceiling, which grows back by itself while the provider takes it",
     "active": "sends",
 }
-_BOUNDS = {
+BOUNDS = {
     "bucket": "its own rate: raise it with + if the provider's limit allows",
     "rows": "there are not enough ready rows",
     "slots": "requests in flight: answers are slow",
@@ -41,53 +44,115 @@ class NumberScreen(PickScreen):
     def entries(self, frame: Frame, _width: int) -> Sequence[Entry]:
         """The facts, and the way down."""
         facts = [text(line) for line in self._facts(frame)]
-        down = Line(" error codes and rows of this number", "key")
-        return [*facts, text(Line()), Entry("codes", (down,))]
+        codes = Line(" error codes and rows of this number", "key")
+        open_ = Line(" its rows that are unknown, or sending for more than 2 min", "key")
+        return [*facts, text(Line()), Entry("codes", (codes,)), Entry("unsettled", (open_,))]
 
-    def open(self, _key: Hashable) -> None:
-        """Its error codes."""
-        self.app.push_screen(CodesScreen(self.session, number=self._number_id))
+    def open(self, key: Hashable) -> None:
+        """Its error codes, or its rows without an answer."""
+        if key == "codes":
+            self.app.push_screen(CodesScreen(self.session, number=self._number_id))
+        else:
+            self.app.push_screen(RowsScreen(self.session, RowsOf(number=self._number_id, unsettled=True)))
+
+    def _of_another_node(self, n: NumberView, frame: Frame) -> Sequence[Line]:
+        """What the database says; the rest only its owner knows."""
+        return [
+            _state_line(n, frame),
+            _pair(
+                "owner", f"{clean(n.owner or '', frame.glyphs)}, epoch {n.epoch}: it sends there, not here"
+            ),
+            _pair(
+                "next", "`tidegate attach` shows its pace and its waits; p r + - = act on it from here, too"
+            ),
+            Line(),
+            _pair("rate", f"{rate(n.rate)}/s of the provider's limit {rate(n.limit)}"),
+            _pair("rows", f"pending {number(n.pending)}  stuck {n.stuck}  unknown {n.unknown}"),
+            _pair("campaigns", ", ".join(clean(name, frame.glyphs) for name in n.campaigns) or "none"),
+        ]
 
     def _facts(self, frame: Frame) -> Sequence[Line]:
         """State, pace, waits, rows."""
         n = frame.number(self._number_id)
         if n is None:
             return [Line(" this number is gone", "warning")]
-        until = f", {duration((n.until - frame.now).total_seconds())} more" if n.until is not None else ""
-        why = f" because {frame.text(n.reason)}" if n.reason else ""
         owner = clean(n.owner or "no node", frame.glyphs)
-        strip = spark(n.accepted_series[-60:], frame.glyphs.spark, n.rate)
+        if frame.snapshot is not None and elsewhere(n, frame.snapshot):
+            return self._of_another_node(n, frame)
+        window = frame.window
         return [
-            _pair("state", f"{n.state.upper()}{why}{until}"),
-            _pair("next", _NEXT.get(n.state, "-")),
-            _pair("bound by", f"{clean(n.bound_by, frame.glyphs)}: {_BOUNDS.get(n.bound_by, '-')}"),
+            _state_line(n, frame),
+            _pair("next", _next(n)),
+            _pair("bound by", f"{clean(n.bound_by, frame.glyphs)}: {BOUNDS.get(n.bound_by, '-')}"),
             Line(),
             _pair("rate", f"{rate(n.rate)}/s of the provider's limit {rate(n.limit)}; ceiling now {rate(n.ceiling)}"),
             _pair("sends", f"{rate(n.sent_per_second)}/s accepted, {rate(n.tries_per_second)}/s tried; last second "
                            f"{n.accepted_last_second} of {n.tries_last_second}"),
             _pair("granted", _granted(n)),
-            _pair("60 s", strip),
             _pair("capacity", _capacity(n)),
-            _pair("token wait", _percentiles(n.token_wait)),
-            _pair("answer", _percentiles(n.latency)),
+            Line(),
+            *_trends(n, frame),
+            _pair("token wait", _percentiles(chosen(n.past.waits, window, n.token_wait), frame.span)),
+            _pair("answer", _percentiles(chosen(n.past.answers, window, n.latency), frame.span)),
             Line(),
             _pair("rows", f"pending {number(n.pending)}  in flight {n.in_flight}  stuck {n.stuck}"
                           f"  unknown {n.unknown}"),
-            _pair("errors", f"{percent(n.error_share, 1)} of answers in 5 min, most {n.top_error or '-'}"),
+            _pair("errors", _errors(n, frame)),
             _pair("last ok", f"{duration(n.last_accepted_s)} ago" if n.last_accepted_s is not None else "-"),
             _pair("owner", f"{owner}, epoch {n.epoch}, account {clean(n.account, frame.glyphs)}"),
             _pair("campaigns", ", ".join(clean(name, frame.glyphs) for name in n.campaigns) or "none"),
         ]  # fmt: skip
 
 
+def _state_line(n: NumberView, frame: Frame) -> Line:
+    until = f", {duration((n.until - frame.now).total_seconds())} more" if n.until is not None else ""
+    why = f" because {frame.text(n.reason)}" if n.reason else ""
+    return _pair("state", f"{n.state.upper()}{why}{until}")
+
+
 def _pair(name: str, text: str) -> Line:
     return Line(f" {name:<12}", "faint").add(text)
 
 
-def _percentiles(p: Percentiles | None) -> str:
+def _next(n: NumberView) -> str:
+    if n.rate <= 0:
+        return "stays so until it has a rate again: = on the overview"
+    return NEXT.get(n.state, "-")
+
+
+def _trends(n: NumberView, frame: Frame) -> list[Line]:
+    """What it did over the chosen window (w), each strip from 0 to its highest."""
+    kept = n.past
+    tracks = (("accepted/s", kept.accepted), ("refused/s", kept.refused), ("ceiling", kept.ceiling),
+              ("wait p95", kept.token_wait))  # fmt: skip
+    lines = []
+    for name, points in tracks:
+        steps = chosen(points, frame.window, ())
+        top = (
+            duration(max(steps, default=0.0))
+            if name == "wait p95"
+            else rate(round(max(steps, default=0.0), 1))
+        )
+        strip = spark(steps, frame.glyphs.spark) or "not long enough for one step yet"
+        lines.append(
+            Line(f" {name:<12}", "faint").add(strip, "bar").add(f" max {top} in {frame.span}", "faint")
+        )
+    return lines
+
+
+def _errors(n: NumberView, frame: Frame) -> str:
+    share = chosen(n.past.error_share, frame.window, n.error_share)
+    top = chosen(n.past.top_error, frame.window, n.top_error)
+    what = f", most {top} {describe(top).title}" if top is not None else ""
+    return f"{percent(share, 1)} of answers in {frame.span}{what}"
+
+
+def _percentiles(p: Percentiles | None, span: str) -> str:
     if p is None:
         return "-"
-    return f"p50 {duration(p.p50)}  p95 {duration(p.p95)}  p99 {duration(p.p99)}  ({number(p.count)} in 60 s)"
+    return (
+        f"p50 {duration(p.p50)}  p95 {duration(p.p95)}  p99 {duration(p.p99)}  ({number(p.count)} in {span})"
+    )
 
 
 def _capacity(n: NumberView) -> str:

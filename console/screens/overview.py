@@ -16,7 +16,7 @@ from console.frame import Frame
 from console.keys import bindings
 from console.screens.alerts import AlertsScreen
 from console.screens.number import NumberScreen
-from console.screens.rows import CodesScreen
+from console.screens.rows import CodesScreen, RowsScreen
 from console.session import Session
 from console.widgets.alerts import AlertLine
 from console.widgets.campaigns import Campaigns
@@ -33,6 +33,7 @@ from console.widgets.progress import Figures, Progress, ProgressBar
 from console.widgets.spark import SparkStrip
 from console.widgets.stuck import Stuck
 from console.widgets.tiny import TinyLine
+from engine.domain.inspection import RowsOf
 
 _PANELS: tuple[type[LinePanel], ...] = (NumbersGrid, Errors, Stuck, AlertLine, Events)
 _STEPS = {"down": 1, "up": -1, "top": -(10**6), "bottom": 10**6}
@@ -114,7 +115,7 @@ class OverviewScreen(Screen[None]):
     def action_key(self, name: str) -> None:
         """One key of the table."""
         with shield(self.report):
-            self.session.fault = ""
+            self.session.hush()
             self.do(name)
         with shield(self.report):
             if self.is_attached:
@@ -157,6 +158,8 @@ class OverviewScreen(Screen[None]):
     def _enter(self) -> None:
         if isinstance(self.focused, Errors):
             self.app.push_screen(CodesScreen(self.session))
+        elif isinstance(self.focused, Stuck):
+            self.app.push_screen(RowsScreen(self.session, RowsOf(unsettled=True)))
         elif isinstance(self.focused, AlertLine):
             self.app.push_screen(AlertsScreen(self.session))
         elif not self.acting.apply_staged() and self.session.cursor is not None:

@@ -17,7 +17,7 @@ from console.widgets.header import Header
 from console.widgets.notice import NoticeLine
 from console.widgets.panel import LinePanel, ListPanel
 
-MOVES = ("down", "up", "top", "bottom", "page_down", "page_up", "back", "leave")
+MOVES = ("down", "up", "top", "bottom", "page_down", "page_up", "window", "back", "leave")
 _STEPS = {"down": 1, "up": -1, "top": -(10**6), "bottom": 10**6}
 
 
@@ -74,14 +74,23 @@ class PageScreen(Screen[None]):
     def action_key(self, name: str) -> None:
         """Moves, and the ways back."""
         with shield(self._report):
-            self.session.fault = ""
+            self.session.hush()
             body = self.query_one(PageBody)
             if name in _STEPS:
                 body.scroll_lines(_STEPS[name])
             elif name in ("page_down", "page_up"):
                 body.scroll_lines((body.size.height - 2) * (1 if name == "page_down" else -1))
-            else:
+            elif name == "window":
+                self.session.next_window()
+            elif not self.does(name):
                 self.dismiss()
+                return
+        with shield(self._report):
+            self.show(self.session.frame())
+
+    def does(self, _name: str) -> bool:
+        """A key of this page beside the moves; whether it was one."""
+        return False
 
     def _report(self, text: str) -> None:
         self.session.fault = text

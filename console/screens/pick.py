@@ -105,7 +105,7 @@ class PickScreen(PageScreen):
     def action_key(self, name: str) -> None:
         """Moves the cursor, opens, or goes back."""
         with shield(self._report):
-            self.session.fault = ""
+            self.session.hush()
             body = self.query_one(PageBody)
             page = max(1, body.size.height - 2)
             step = _STEPS.get(name) or {"page_down": page, "page_up": -page}.get(name, 0)
@@ -118,15 +118,13 @@ class PickScreen(PageScreen):
                 if self.chosen is not None:
                     self.open(self.chosen)
                 return
+            elif name == "window":
+                self.session.next_window()
             elif not self.does(name):
                 self.dismiss()
                 return
         with shield(self._report):
             self.show(self.session.frame())
-
-    def does(self, _name: str) -> bool:
-        """A key of this page beside the moves; whether it was one."""
-        return False
 
 
 class Asked(Generic[A]):

@@ -72,6 +72,8 @@ class RowsScreen(PickScreen):
         ]
         if q.number:
             parts.append(frame.label(q.number))
+        if q.unsettled:
+            parts.insert(0, "unknown, or sending for more than 2 min")
         return f"ROWS {', '.join(p for p in parts if p)} ({frame.glyphs.enter} opens the timeline)"
 
     def entries(self, frame: Frame, _width: int) -> Sequence[Entry]:

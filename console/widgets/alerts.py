@@ -27,7 +27,7 @@ class AlertLine(LinePanel, can_focus=True):
             return [Line(f"{frame.glyphs.normal} no alerts", "title-focus" if self.has_focus else "faint")]
         shown = next((a for a in alerts if a.key == frame.alert), alerts[0])
         fresh = [a for a in alerts if not a.acknowledged]
-        critical = sum(1 for a in fresh if a.severity == "critical")
+        critical = sum(1 for a in fresh if a.severity == "critical" and a.active)
         line = Line(f"!!{critical} ", "critical") if critical else Line()
         tail = _tail(frame, len(alerts) - 1, bool(fresh), self.has_focus)
         text = alert_text(shown, frame, with_advice=width >= 120)
@@ -45,7 +45,7 @@ class AlertLine(LinePanel, can_focus=True):
 
 
 def _role(alert: AlertView) -> str:
-    if alert.acknowledged:
+    if alert.acknowledged or not alert.active:
         return "faint"
     return "critical-text" if alert.severity == "critical" else "warning"
 
@@ -56,10 +56,12 @@ def alert_text(alert: AlertView, frame: Frame, with_advice: bool) -> str:
     sign = glyphs.critical if alert.severity == "critical" else glyphs.warning
     since = max(0.0, (frame.now - alert.since).total_seconds())
     state = "" if alert.active else " recovered"
+    if alert.cleared_at is not None:
+        state = f" cleared {alert.cleared_at:%H:%M}Z"
     cause, target = frame.text(alert.cause), frame.text(alert.target)
     advice = f" {glyphs.arrow} {frame.text(alert.advice)}" if with_advice and alert.advice else ""
     acked = f" (acked {frame.text(alert.author)})" if alert.acknowledged else ""
-    return f"{sign}{target} {cause} {age(since)} ago{state}{acked}{advice}"
+    return f"{sign if alert.active else glyphs.normal}{target} {cause} {age(since)} ago{state}{acked}{advice}"
 
 
 def _tail(frame: Frame, others: int, fresh: bool, focused: bool) -> Line:

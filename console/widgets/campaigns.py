@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from console.format import clean, duration, number, percent
+from console.format import clean, eta, number, percent
 from console.frame import ENDED, Frame
 from console.line import Line
 from console.widgets.header import STATE_ROLES, state_glyph
@@ -28,5 +28,5 @@ class Campaigns(LinePanel):
             line.cell(clean(c.name, frame.glyphs), max(4, width - 27), cut=frame.glyphs.cut)
             line.cell(number(c.counts.get("pending", 0)), 11, ">", "strong")
             share = percent(c.accepted / c.planned) if c.planned else "-"
-            lines.append(line.cell(share, 5, ">").cell(duration(c.eta_s), 8, ">"))
+            lines.append(line.cell(share, 5, ">").cell(eta(c.eta_s), 8, ">"))
         return lines

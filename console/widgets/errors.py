@@ -1,9 +1,10 @@
-"""Which answers refuse, over the last five minutes."""
+"""Which answers refuse, over the chosen window."""
 
 from collections.abc import Sequence
 
 from console.format import clean, fit, number, spark
 from console.frame import Frame
+from console.history import chosen
 from console.line import Line
 from console.widgets.panel import ListPanel
 from engine.domain.snapshot import ErrorView
@@ -12,21 +13,27 @@ _STOPS = ("number stop", "account", "credential", "template", "country")
 
 
 class Errors(ListPanel):
-    """One line a code: title, count, ten half-minutes, and how wide it reaches."""
+    """One line a code: title, count, ten tenths of the window, and how wide it reaches."""
 
     NUMBER = 2
 
     def title(self, frame: Frame) -> str:
         """With the total, since the list may be longer than the panel."""
-        errors = frame.snapshot.errors if frame.snapshot else ()
-        return f"2 ERRORS 5m {number(sum(e.count for e in errors))}"
+        errors = errors_of(frame)
+        return f"2 ERRORS {frame.span} {number(sum(e.count for e in errors))}"
 
     def items(self, frame: Frame, width: int) -> Sequence[Line]:
         """The most frequent first."""
-        errors = frame.snapshot.errors if frame.snapshot else ()
+        errors = errors_of(frame)
         if not errors:
             return [Line(" none", "faint")]
         return [_line(e, frame, width) for e in sorted(errors, key=lambda e: (-e.count, e.code))]
+
+
+def errors_of(frame: Frame) -> Sequence[ErrorView]:
+    """Of the chosen window."""
+    snapshot = frame.snapshot
+    return chosen(snapshot.past.errors, frame.window, snapshot.errors) if snapshot is not None else ()
 
 
 def _line(error: ErrorView, frame: Frame, width: int) -> Line:
@@ -52,5 +59,5 @@ def _line(error: ErrorView, frame: Frame, width: int) -> Line:
 
 
 def _pairs(trend: Sequence[int]) -> list[int]:
-    """Minutes out of half-minutes, for a narrow panel."""
+    """Fifths out of tenths, for a narrow panel."""
     return [sum(trend[max(0, end - 2) : end]) for end in range(len(trend), 0, -2)][::-1]

@@ -4,28 +4,31 @@ from collections.abc import Sequence
 
 from console.format import clean, duration, number
 from console.frame import Frame
+from console.history import chosen
 from console.line import Line
 from console.widgets.panel import LinePanel, title_line
 from engine.domain.snapshot import Percentiles
 
 
 class Flow(LinePanel):
-    """Durations as p50 / p95 / p99 of the last minute."""
+    """Durations as p50 / p95 / p99 of the chosen window."""
 
     def lines(self, frame: Frame, width: int, _height: int) -> Sequence[Line]:
         """Claim, commit, answer, delivery, webhook lag, the process."""
         s = frame.snapshot
-        title = title_line(frame, "FLOW 60s  p50 / p95 / p99", width, False)
+        title = title_line(frame, f"FLOW {frame.span}  p50 / p95 / p99", width, False)
         if s is None:
             return [title]
         lag_role = "warning" if (s.webhook_lag_s or 0) > 10 else "strong"
+        past = s.past
         database = clean(s.database, frame.glyphs)
         return [
             title,
-            _durations("claim", s.claim_time),
-            _durations("commit", s.commit_time),
-            _durations("answer", s.latency),
-            _durations("sent" + frame.glyphs.arrow + "delivered", s.sent_to_delivered),
+            _durations("claim", chosen(past.claim_time, frame.window, s.claim_time)),
+            _durations("commit", chosen(past.commit_time, frame.window, s.commit_time)),
+            _durations("answer", chosen(past.latency, frame.window, s.latency)),
+            _durations("sent" + frame.glyphs.arrow + "delivered",
+                       chosen(past.sent_to_delivered, frame.window, s.sent_to_delivered)),
             Line(f" {'webhook lag':<15}", "faint").add(duration(s.webhook_lag_s), lag_role)
             .add(f"  inbox {number(s.inbox_backlog)}"),
             Line(f" {'database':<15}", "faint").add(database, "strong" if database == "ok" else "critical")

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from console.format import Glyphs, age, clean, duration, number, percent, rate, spark
-from console.frame import Frame
+from console.frame import Frame, elsewhere
+from console.history import chosen
 from console.line import Line
 from console.rows import Severity, severity
 from console.widgets.panel import LinePanel, title_line
-from engine.domain.snapshot import NumberView
+from engine.domain.snapshot import NumberView, Percentiles
 
 HEAD_LINES = 2
 WIDE = 120
@@ -30,8 +31,12 @@ class Column:
     head: str
     width: int
     cell: Cell
+    meaning: str
+    """For the help: one line."""
     align: str = ">"
     wide_only: bool = False
+    live: bool = False
+    """Only the node that owns the number knows it."""
 
 
 class NumbersGrid(LinePanel, can_focus=True):
@@ -74,12 +79,20 @@ class NumbersGrid(LinePanel, can_focus=True):
         hidden = f" ({frame.rows.hidden} hidden" if frame.filter else ""
         if hidden:
             hidden += f", {frame.rows.hidden_bad} of them bad)" if frame.rows.hidden_bad else ")"
+        away = [n for n in numbers if frame.snapshot is not None and elsewhere(n, frame.snapshot)]
         way = frame.glyphs.down if frame.order.descending else frame.glyphs.up
         text = f"1 NUMBERS {able}/{len(numbers)} {frame.glyphs.rule}sort:{frame.order.name}{way} "
         text += f"{frame.glyphs.rule}filter:{chosen}{hidden}"
+        if away:
+            text += f" {frame.glyphs.rule}{len(away)} on {_owners(away, frame)}: tidegate attach shows all"
         return title_line(
             frame, text, width, self.has_focus, f" {frame.glyphs.down}{below} more " if below > 0 else ""
         )
+
+
+def _owners(numbers: Sequence[NumberView], frame: Frame) -> str:
+    names = sorted({clean(n.owner or "", frame.glyphs) for n in numbers})
+    return names[0] if len(names) == 1 else f"{len(names)} other nodes"
 
 
 def _nothing(frame: Frame) -> str:
@@ -100,6 +113,7 @@ def _heads(frame: Frame, columns: Sequence[Column]) -> Line:
 def _row(n: NumberView, frame: Frame, columns: Sequence[Column], under_cursor: bool) -> Line:
     line = Line(">", "key") if under_cursor else Line(" ")
     staged = frame.staged.get(n.id)
+    away = frame.snapshot is not None and elsewhere(n, frame.snapshot)
     for c in columns:
         if staged is not None and c.head == "CEIL":
             continue
@@ -107,7 +121,7 @@ def _row(n: NumberView, frame: Frame, columns: Sequence[Column], under_cursor: b
             text = f"{rate(n.rate)}{frame.glyphs.arrow}{rate(staged)}"
             line.cell(" ", 1).cell(text, c.width + _CEIL_WIDTH - 1, ">", "staged", frame.glyphs.cut)
             continue
-        text, role = c.cell(n, frame)
+        text, role = ("-", "faint") if c.live and away else c.cell(n, frame)
         line.cell(text, c.width, c.align, role, frame.glyphs.cut)
     return line
 
@@ -142,12 +156,15 @@ def _sent(n: NumberView, _frame: Frame) -> tuple[str, str]:
 
 
 def _bound(n: NumberView, frame: Frame) -> tuple[str, str]:
+    if frame.snapshot is not None and elsewhere(n, frame.snapshot):
+        return f"on {clean(n.owner or '', frame.glyphs)}", "key"
     text = clean(n.bound_by, frame.glyphs)
     return text, "warning" if text in ("database", "provider", "hold") else "text"
 
 
-def _top_error(n: NumberView, _frame: Frame) -> tuple[str, str]:
-    return str(n.top_error) if n.top_error is not None else "-", "text"
+def _top_error(n: NumberView, frame: Frame) -> tuple[str, str]:
+    code = chosen(n.past.top_error, frame.window, n.top_error)
+    return str(code) if code is not None else "-", "text"
 
 
 def _why(n: NumberView, frame: Frame) -> tuple[str, str]:
@@ -157,34 +174,49 @@ def _why(n: NumberView, frame: Frame) -> tuple[str, str]:
     return " " + clean(text, frame.glyphs), _ROLES[severity(n)]
 
 
+def _use(n: NumberView, _frame: Frame) -> tuple[str, str]:
+    return percent(n.use), "text"
+
+
+def _wait(n: NumberView, frame: Frame) -> Percentiles | None:
+    return n.token_wait if frame.window == 0 else chosen(n.past.waits, frame.window, n.token_wait)
+
+
+def _error_share(n: NumberView, frame: Frame) -> tuple[str, str]:
+    share = chosen(n.past.error_share, frame.window, n.error_share)
+    return "-" if share is None else f"{share * 100:.1f}", "text"
+
+
+def _strip(n: NumberView, frame: Frame) -> tuple[str, str]:
+    minute = n.accepted_series[-60:]
+    steps = minute if frame.window == 0 else chosen(n.past.accepted, frame.window, minute)
+    size = max(1, len(steps) // 9)
+    means = [sum(steps[i : i + size]) / size for i in range(len(steps) % size, len(steps), size)]
+    return spark(means[-9:], frame.glyphs.spark, n.rate), "bar"
+
+
 _CEIL_WIDTH = 5
 COLUMNS: tuple[Column, ...] = (
-    Column("ST", 5, _state, "<"),
-    Column("NUMBER", 10, _name, "<"),
-    Column("STATE", 12, _why, "<", wide_only=True),
-    Column("SENT/S", 9, _sent),
-    Column("CFG", 5, lambda n, _: (rate(n.rate), "text")),
-    Column("CEIL", _CEIL_WIDTH, lambda n, _: (rate(n.ceiling), "warning" if n.ceiling < n.rate else "text")),
-    Column("USE%", 5, lambda n, _: (percent(n.sent_per_second / n.rate) if n.rate else "-", "text")),
-    Column("TOKW95", 7, lambda n, _: (duration(n.token_wait.p95 if n.token_wait else None), "text")),
-    Column(
-        "TOKW99",
-        7,
-        lambda n, _: (duration(n.token_wait.p99 if n.token_wait else None), "text"),
-        wide_only=True,
-    ),
-    Column("ERR%", 6, lambda n, _: ("-" if n.error_share is None else f"{n.error_share * 100:.1f}", "text")),
-    Column("TOP", 7, _top_error),
-    Column("PENDING", 10, lambda n, _: (number(n.pending), "text")),
-    Column("STUCK", 6, lambda n, _: (number(n.stuck), "warning" if n.stuck else "text")),
-    Column("OK", 4, lambda n, _: (age(n.last_accepted_s), "text")),
-    Column("  BOUND BY", 11, lambda n, f: ("  " + _bound(n, f)[0], _bound(n, f)[1]), "<", wide_only=True),
-    Column("60s", 10, lambda n, f: (_strip(n, f), "bar"), "<", wide_only=True),
-)
-
-
-def _strip(n: NumberView, frame: Frame) -> str:
-    series = n.accepted_series[-60:]
-    step = max(1, len(series) // 9)
-    means = [sum(series[i : i + step]) / step for i in range(len(series) % step, len(series), step)]
-    return spark(means[-9:], frame.glyphs.spark, n.rate)
+    Column("ST", 5, _state, "how bad it is, then what it does: see Signs", "<"),
+    Column("NUMBER", 10, _name, "the last digits of the phone number, and its account where that is a name", "<"),
+    Column("STATE", 12, _why, "why it is not sending at full rate; empty when it is", "<", wide_only=True),
+    Column("SENT/S", 9, _sent, "accepted messages per second, mean of 5 s; 58/60: 58 accepted of 60 tried", live=True),
+    Column("CFG", 5, lambda n, _: (rate(n.rate), "text"), "the configured rate: what campaigns may send per second"),
+    Column("CEIL", _CEIL_WIDTH, lambda n, _: (rate(n.ceiling), "warning" if n.ceiling < n.rate else "text"),
+           "the ceiling: what the provider seems to grant now; below CFG it was throttled", live=True),
+    Column("USE%", 5, _use, "SENT/S as a share of what CFG allowed in the same 5 s", live=True),
+    Column("TOKW95", 7, lambda n, f: (duration(p.p95 if (p := _wait(n, f)) else None), "text"),
+           "token wait: how long a ready row waits for its turn; 95 of 100 wait less", live=True),
+    Column("TOKW99", 7, lambda n, f: (duration(p.p99 if (p := _wait(n, f)) else None), "text"),
+           "the same for 99 of 100", wide_only=True, live=True),
+    Column("ERR%", 6, _error_share, "refused answers of 100 tries", live=True),
+    Column("TOP", 7, _top_error, "the error code that refused most", live=True),
+    Column("PENDING", 10, lambda n, _: (number(n.pending), "text"),
+           "rows that wait, of the running campaigns that it serves (so the same for numbers of one campaign)"),
+    Column("STUCK", 6, lambda n, _: (number(n.stuck), "warning" if n.stuck else "text"),
+           "rows whose request left more than 2 min ago without an answer"),
+    Column("OK", 4, lambda n, _: (age(n.last_accepted_s), "text"), "time since its last accepted message", live=True),
+    Column("  BOUND BY", 11, lambda n, f: ("  " + _bound(n, f)[0], _bound(n, f)[1]),
+           "what keeps it from sending faster: see Bound by", "<", wide_only=True),
+    Column("TREND", 10, _strip, "SENT/S over the chosen window; full height is CFG", "<", wide_only=True, live=True),
+)  # fmt: skip

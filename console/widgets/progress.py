@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from console.format import bar, clean, duration, number, percent, rate
+from console.format import bar, clean, duration, eta, number, percent, rate
 from console.frame import Frame, totals
+from console.history import chosen
 from console.line import Line
 from console.widgets.header import fitted
 from console.widgets.panel import LinePanel
@@ -22,17 +23,21 @@ class Progress(LinePanel):
             return []
         t = totals(snapshot)
         share = t.sent / t.planned if t.planned else 0.0
-        use = percent(t.sent_per_s / t.rate) if t.rate else "-"
-        pace = Line(f"{rate(t.sent_per_s)}/s", "strong").add(f" of {rate(t.rate)} ({use})")
+        pace = Line(f"{rate(t.sent_per_s)}/s", "strong").add(f" of {rate(t.rate)} ({percent(t.use)})")
         if round(t.tries_per_s, 1) != round(t.sent_per_s, 1):
             pace.add(f" tries {rate(t.tries_per_s)}/s", "warning")
-        wait = snapshot.token_wait
+        wait = chosen(snapshot.past.token_wait, frame.window, snapshot.token_wait)
         sent = f"{number(t.sent)}/{number(t.planned)} {percent(share)}"
         parts = [
             (0, Line("SENT ", "faint").add(sent, "strong")),
             (1, pace),
-            (2, Line("ETA ", "faint").add(duration(t.eta_s), "strong")),
-            (4, Line("tokwait p95 ", "faint").add(duration(wait.p95 if wait else None))),
+            (2, Line("ETA ", "faint").add(eta(t.eta_s), "strong")),
+            (
+                4,
+                Line("token wait p95 " if width >= 120 else "tokwait p95 ", "faint").add(
+                    duration(wait.p95 if wait else None)
+                ),
+            ),
         ]
         if snapshot.database != "ok":
             parts.insert(
@@ -64,8 +69,10 @@ class Figures(LinePanel):
         if width >= WIDE:
             line.add("delivered ", "faint").add(number(t.delivered)).add("  ")
         line.add(f"failed {number(t.failed)}", "warning" if t.failed else "faint").add("  ")
-        line.add("pend ", "faint").add(number(t.pending))
-        line.add("  inflight ", "faint").add(number(frame.snapshot.in_flight)).add("  ")
+        line.add("pending " if width >= WIDE else "pend ", "faint").add(number(t.pending))
+        line.add("  in flight " if width >= WIDE else "  inflight ", "faint").add(
+            number(frame.snapshot.in_flight)
+        ).add("  ")
         line.add(f"STUCK {number(t.stuck)}", "warning" if t.stuck else "faint").add("  ")
         line.add(f"unknown {number(t.unknown)}", "warning" if t.unknown else "faint")
         return [Line().end(line, width) if line.width <= width else line]

@@ -15,9 +15,9 @@ class Stuck(ListPanel):
 
     NUMBER = 3
 
-    def title(self, _frame: Frame) -> str:
-        """What counts as stuck is in the title."""
-        return "3 SENDING >120s and UNKNOWN"
+    def title(self, frame: Frame) -> str:
+        """What counts as stuck is in the title; and how to see the rows, while it has the focus."""
+        return "3 SENDING >120s and UNKNOWN" + (f" {frame.glyphs.enter} rows" if self.has_focus else "")
 
     def items(self, frame: Frame, width: int) -> Sequence[Line]:
         """Bands with their numbers, then unknown."""

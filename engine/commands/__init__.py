@@ -48,8 +48,8 @@ class Commands(
         match act:
             case acts.PauseNumber(number, reason):
                 return await self.pause_number(number, reason)
-            case acts.ResumeNumber(number):
-                return await self.resume_number(number)
+            case acts.ResumeNumber(number, reason):
+                return await self.resume_number(number, reason)
             case acts.SetRate(number, rate):
                 return await self.set_rate(number, rate)
             case acts.PauseAll(reason):

@@ -92,9 +92,9 @@ class NumberCommands(Acts):
             done, warnings=(f"The pause could not be kept in {where}, too: it is in the database alone.",)
         )
 
-    async def resume_number(self, number: str) -> Done:
+    async def resume_number(self, number: str, reason: str | None = None) -> Done:
         """Take back a pause, by a person or by the engine."""
-        async with self._act("resume number", number) as (db, entry):
+        async with self._act("resume number", number, reason) as (db, entry):
             row = await _locked(db, number)
             entry.before, entry.after = _pause_text(row), "going"
             if row.paused_by is None:

@@ -1,7 +1,7 @@
 """From stored bodies to moved rows: take, parse, fold, apply, and off the work list, in one transaction."""
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,8 +15,9 @@ from engine.delivery import batch
 from engine.delivery.batch import Outcome
 from engine.delivery.runs import Runs
 from engine.domain.inbound import StopWords
+from engine.domain.past import CodeCounts
 from engine.domain.receipts import Parsed, UnparsableError, parse
-from engine.observe.metrics import JOURNEY, CodeCounts, Histogram
+from engine.observe.metrics import JOURNEY, Histogram
 from engine.postgres import unmatched, webhooks
 from engine.postgres.faults import DATABASE_FAULTS, VALUE_FAULTS
 from engine.postgres.pool import Pool
@@ -34,7 +35,6 @@ MOST_BYTES = 256 * 1024
 IDLE_SECONDS = 0.5
 RETRY_SECONDS = 2.0
 TROUBLE_SECONDS = 1.0
-DELAYS = 1000
 
 
 @dataclass(slots=True)
@@ -72,10 +72,8 @@ class Counts:
     backlog: int = 0
     lag: float = 0.0
     """Age in seconds of the oldest body that is stored and not applied; by the last look."""
-    delays: deque[float] = field(default_factory=lambda: deque(maxlen=DELAYS))
-    """The latest delays from sent to delivered, in seconds."""
     delay: Histogram = field(default_factory=partial(Histogram, JOURNEY))
-    """All of these delays."""
+    """From sent to delivered."""
     batch_time: Histogram = field(default_factory=Histogram)
     """What taking and applying a batch took."""
 
@@ -232,7 +230,6 @@ class Applier:
         counts.healed += len(outcome.healed)
         counts.statuses.update(applied.kinds)
         counts.foreign += applied.foreign
-        counts.delays.extend(applied.delays)
         now = asyncio.get_running_loop().time()
         for delay in applied.delays:
             counts.delay.add(now, delay)

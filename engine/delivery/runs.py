@@ -11,7 +11,7 @@ import structlog
 
 from engine.domain.errors import meaning
 from engine.domain.health import Health
-from engine.observe.metrics import CodeCounts
+from engine.domain.past import CodeCounts
 from engine.postgres import holds
 from engine.postgres.pool import Pool
 from engine.postgres.statuses import Verdict

@@ -16,9 +16,10 @@ class PauseNumber:
 
 @dataclass(frozen=True, slots=True)
 class ResumeNumber:
-    """Take back a pause by a person."""
+    """Take back a pause, by a person or by the engine."""
 
     number: str
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ class RowsOf:
     number: str | None = None
     code: int | None = None
     state: str | None = None
+    unsettled: bool = False
+    """Instead of a code or state: `unknown`, or `sending` for more than two minutes; the oldest first."""
 
 
 @dataclass(frozen=True, slots=True)

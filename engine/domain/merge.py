@@ -5,14 +5,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from engine.domain.recall import columns, merged
 from engine.domain.snapshot import (
     AlertView,
     ErrorView,
     EventView,
     NodeView,
+    NumberPast,
     NumberView,
+    Past,
     Percentiles,
     Snapshot,
+    Spreads,
 )
 
 DEAD_AFTER = 5.0
@@ -74,17 +78,17 @@ def merge(
         draining=all(s.draining for s in snapshots),
         numbers=tuple(_number(n.id, live, nodes, owners, newest) for n in newest.numbers),
         campaigns=newest.campaigns,
-        errors=_errors(snapshots),
+        errors=_errors(s.errors for s in snapshots),
         stuck=newest.stuck,
         unknown=newest.unknown,
         last_reconcile=newest.last_reconcile,
         accepted_series=_summed([s.accepted_series for s in snapshots]),
         tries_series=_summed([s.tries_series for s in snapshots]),
-        rate_series=newest.rate_series,
+        rate_series=_summed([s.rate_series for s in snapshots]),
         token_wait_series=_highest([s.token_wait_series for s in snapshots]),
         token_wait_median_series=_highest([s.token_wait_median_series for s in snapshots]),
         accepted_minutes=_summed([s.accepted_minutes for s in snapshots]),
-        rate_minutes=max((s.rate_minutes for s in snapshots), key=len),
+        rate_minutes=_summed([s.rate_minutes for s in snapshots]),
         token_wait_minutes=_highest([s.token_wait_minutes for s in snapshots]),
         token_wait_median_minutes=_highest([s.token_wait_median_minutes for s in snapshots]),
         token_wait=_worst(s.token_wait for s in snapshots),
@@ -102,6 +106,7 @@ def merge(
         oldest_transaction=newest.oldest_transaction,
         results_backlog=sum(s.results_backlog for s in snapshots),
         version=min(s.version for s in snapshots),
+        past=_past([s.past for s in snapshots]),
     )
 
 
@@ -132,6 +137,7 @@ def _number(
     return replace(
         known, owner=name, accepted_last_second=0, tries_last_second=0, sent_per_second=0.0, tries_per_second=0.0,
         token_wait=None, latency=None, bound_by="no node", in_flight=0, last_accepted_s=None, accepted_series=(),
+        use=None, past=NumberPast(),
     )  # fmt: skip
 
 
@@ -172,9 +178,26 @@ def _by_engines(snapshots: Iterable[Snapshot]) -> Iterable[EventView]:
     return (e for s in snapshots for e in s.events if e.author == "auto")
 
 
-def _errors(snapshots: Sequence[Snapshot]) -> tuple[ErrorView, ...]:
+def _past(pasts: Sequence[Past]) -> Past:
+    return Past(
+        figures=merged([p.figures for p in pasts]),
+        token_wait=worst_spreads(p.token_wait for p in pasts),
+        latency=worst_spreads(p.latency for p in pasts),
+        claim_time=worst_spreads(p.claim_time for p in pasts),
+        commit_time=worst_spreads(p.commit_time for p in pasts),
+        sent_to_delivered=worst_spreads(p.sent_to_delivered for p in pasts),
+        errors=tuple(_errors(errors) for errors in zip(*(p.errors for p in pasts if p.errors), strict=True)),
+    )
+
+
+def worst_spreads(spreads: Iterable[Spreads]) -> Spreads:
+    """Of several durations, for each window the one with the highest p95."""
+    return tuple(_worst(column) for column in zip(*(s for s in spreads if s), strict=True))
+
+
+def _errors(of_nodes: Iterable[tuple[ErrorView, ...]]) -> tuple[ErrorView, ...]:
     found: dict[int, ErrorView] = {}
-    for error in (e for s in snapshots for e in s.errors):
+    for error in (e for errors in of_nodes for e in errors):
         before = found.get(error.code)
         if before is not None:
             trend = tuple(a + b for a, b in zip(before.trend, error.trend, strict=False))
@@ -185,17 +208,11 @@ def _errors(snapshots: Sequence[Snapshot]) -> tuple[ErrorView, ...]:
 
 
 def _summed(series: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    return tuple(sum(column) for column in _columns(series))
+    return tuple(sum(column) for column in columns(series))
 
 
 def _highest(series: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    return tuple(max(column) for column in _columns(series))
-
-
-def _columns(series: Sequence[Sequence[float]]) -> Iterable[tuple[float, ...]]:
-    """Aligned at the newest value; a node that is younger counts as 0 before its start."""
-    length = max((len(s) for s in series), default=0)
-    return zip(*((0.0,) * (length - len(s)) + tuple(s) for s in series), strict=True)
+    return tuple(max(column) for column in columns(series))
 
 
 def _worst(values: Iterable[Percentiles | None]) -> Percentiles | None:

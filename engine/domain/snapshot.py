@@ -14,15 +14,45 @@ SERIES_SECONDS = 3600
 SERIES_MINUTES = 360
 """Length of the per-minute series beside them: six hours."""
 
+WINDOWS = (60, 300, 900, 3600, 21600)
+"""Seconds back that a screen offers; what is kept "for each window" stands in this order."""
+
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """Of a duration, in seconds, over the last 60 s; `count` samples."""
+    """Of a duration, in seconds, over the last 60 s unless it says otherwise; `count` samples."""
 
     p50: float
     p95: float
     p99: float
     count: int
+
+
+Points = tuple[tuple[float, ...], ...]
+"""A figure's past: for each window at most 30 means of equal steps, oldest first; empty: not known."""
+
+Spreads = tuple[Percentiles | None, ...]
+"""A duration's percentiles over each window; empty: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberPast:
+    """What one number did during each window, as its owner remembers it."""
+
+    accepted: Points = ()
+    """Per second."""
+    refused: Points = ()
+    """Per second."""
+    ceiling: Points = ()
+    token_wait: Points = ()
+    """p95, seconds."""
+    waits: Spreads = ()
+    """Token wait."""
+    answers: Spreads = ()
+    """The provider's latency."""
+    error_share: tuple[float | None, ...] = ()
+    """Refused / tries, 0..1."""
+    top_error: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +106,9 @@ class NumberView:
     """Rows that became unknown, net, within the last ten minutes."""
     lease_lost_s: float | None = None
     """Seconds since this node lost the number's lease; None: never."""
+    use: float | None = None
+    """Accepted / what the rate allowed in the same 5 s, 0..1: the rate may have changed within them."""
+    past: NumberPast = NumberPast()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +186,30 @@ class OldTransaction:
 
 @dataclass(frozen=True, slots=True)
 class ErrorView:
-    """One error code over the last five minutes."""
+    """One error code over the last five minutes, unless it says otherwise."""
 
     code: int
     title: str
     scope: str
     count: int
     trend: tuple[int, ...]
-    """Counts per 30 s, oldest first, newest last (10 values)."""
+    """Counts per tenth of that time, oldest first, newest last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What the node did during each window."""
+
+    figures: Mapping[str, Points] = field(default_factory=dict)
+    """By the names of engine.domain.recall.FIGURES."""
+    token_wait: Spreads = ()
+    """Of the worst number, as `latency`."""
+    latency: Spreads = ()
+    claim_time: Spreads = ()
+    commit_time: Spreads = ()
+    sent_to_delivered: Spreads = ()
+    errors: tuple[tuple[ErrorView, ...], ...] = ()
+    """For each window; their trends have ten values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +242,8 @@ class AlertView:
     """Path of the page that says what to do, below the repository's root."""
     author: str = "auto"
     """Who is behind it: the engine; for an acknowledged one, who took it on."""
+    cleared_at: datetime | None = None
+    """When its cause was last there; None while it stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +329,7 @@ class Snapshot:
     """03:02 118→0"""
     alerts: tuple[AlertView, ...] = ()
     events: tuple[EventView, ...] = ()
-    """Newest first, at most 50."""
+    """Newest first; those of the last six hours, at most 500 (50 when attached)."""
     acts: tuple[ActView, ...] = ()
     """Newest first, at most 20."""
     accepted_series: tuple[float, ...] = ()
@@ -320,3 +371,4 @@ class Snapshot:
     """A viewer's picture of many nodes; `node` then says how many of them live, host and pid are the viewer's."""
     nodes: tuple[NodeView, ...] = ()
     """When attached: all nodes, the dead ones too; empty for a single engine's own snapshot."""
+    past: Past = Past()

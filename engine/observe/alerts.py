@@ -90,4 +90,4 @@ class Alerts:
         if alert.acknowledged:
             del self._latched[alert.key]
         else:
-            self._latched[alert.key] = replace(alert, active=False)
+            self._latched[alert.key] = replace(alert, active=False, cleared_at=self._last_seen[alert.key])

@@ -3,23 +3,16 @@
 Times are seconds of the engine's loop. All of it belongs to the engine's thread; screens see snapshots only.
 """
 
-import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
+from engine.domain.past import MOST_CODES, OTHER_CODE, CodeCounts, Spread
 from engine.domain.snapshot import SERIES_SECONDS, Percentiles
 
 _RING = SERIES_SECONDS + 1
 """Places: the whole seconds, and the one that is running."""
-
-_SLICE = 10.0
-_SLICES = 6
-_SMALLEST = 1e-4
-_PER_OCTAVE = 8
-_BUCKETS = 22 * _PER_OCTAVE  # 0.1 ms to 419 s
 
 
 class Ring:
@@ -68,8 +61,8 @@ JOURNEY = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0, 21
 
 
 class Histogram:
-    """A duration's distribution: of the last minute, in buckets of 9 % width (so percentiles are within 9 %), and
-    since the start, counted between `bounds` (seconds, ascending) for whoever scrapes."""
+    """A duration's distribution: of the last minute and of the longer windows (see Spread), and since the start,
+    counted between `bounds` (seconds, ascending) for whoever scrapes."""
 
     def __init__(self, bounds: tuple[float, ...] = QUICK) -> None:
         self.bounds = bounds
@@ -77,82 +70,21 @@ class Histogram:
         """Samples since the start in (bound before, bound]; the last place is for what lies beyond all."""
         self.total_s = 0.0
         """Sum of all samples since the start."""
-        self._slices = [[0] * _BUCKETS for _ in range(_SLICES)]
-        self._at = 0
+        self._spread = Spread()
 
     def add(self, now: float, seconds: float) -> None:
         """One sample."""
-        self._turn(now)
-        bucket = int(math.log2(max(seconds, _SMALLEST) / _SMALLEST) * _PER_OCTAVE)
-        self._slices[self._at % _SLICES][min(bucket, _BUCKETS - 1)] += 1
+        self._spread.add(now, seconds)
         self.counts[bisect_left(self.bounds, seconds)] += 1
         self.total_s += seconds
 
     def percentiles(self, now: float) -> Percentiles | None:
         """p50, p95, p99 of the last minute; None without a sample."""
-        self._turn(now)
-        counts = [sum(column) for column in zip(*self._slices, strict=True)]
-        total = sum(counts)
-        if not total:
-            return None
-        p50, p95, p99 = _quantiles(counts, total, (0.50, 0.95, 0.99))
-        return Percentiles(p50, p95, p99, total)
+        return self._spread.percentiles(now)
 
-    def _turn(self, now: float) -> None:
-        at = int(now / _SLICE)
-        for index in range(max(self._at + 1, at - _SLICES + 1), at + 1):
-            self._slices[index % _SLICES] = [0] * _BUCKETS
-        self._at = max(self._at, at)
-
-
-def _quantiles(counts: list[int], total: int, shares: tuple[float, ...]) -> Iterator[float]:
-    for share in shares:
-        wanted, seen = share * total, 0
-        for bucket, count in enumerate(counts):
-            seen += count
-            if seen >= wanted:
-                yield _SMALLEST * 2 ** ((bucket + 0.5) / _PER_OCTAVE)
-                break
-
-
-def of_samples(samples: Collection[float]) -> Percentiles | None:
-    """Percentiles of some samples, in seconds; None without any."""
-    if not samples:
-        return None
-    ordered = sorted(samples)
-    p50, p95, p99 = (ordered[min(len(ordered) - 1, int(share * len(ordered)))] for share in (0.5, 0.95, 0.99))
-    return Percentiles(p50, p95, p99, len(ordered))
-
-
-class CodeCounts:
-    """Refusals by code over five minutes, in ten slots of 30 s."""
-
-    SLOT = 30.0
-    SLOTS = 10
-
-    def __init__(self) -> None:
-        self._slots: dict[int, dict[int, int]] = {}
-
-    def add(self, now: float, code: int) -> None:
-        """One refusal."""
-        slot = int(now / self.SLOT)
-        counts = self._slots.setdefault(slot, {})
-        counts[code] = counts.get(code, 0) + 1
-        for old in [s for s in self._slots if s <= slot - self.SLOTS]:
-            del self._slots[old]
-
-    def trends(self, now: float) -> dict[int, tuple[int, ...]]:
-        """For each code its counts per slot, oldest first."""
-        newest = int(now / self.SLOT)
-        slots = [self._slots.get(s, {}) for s in range(newest - self.SLOTS + 1, newest + 1)]
-        codes = sorted({code for slot in slots for code in slot})
-        return {code: tuple(slot.get(code, 0) for slot in slots) for code in codes}
-
-
-MOST_CODES = 50
-"""Codes that one number is counted by; any more are counted as OTHER_CODE: the provider must not fill our memory."""
-
-OTHER_CODE = -999
+    def windows(self, now: float) -> tuple[Percentiles | None, ...]:
+        """The same over each of WINDOWS."""
+        return self._spread.all(now)
 
 
 @dataclass(slots=True)

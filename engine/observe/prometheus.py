@@ -13,10 +13,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
+from engine.domain.past import OTHER_CODE
 from engine.domain.snapshot import CampaignView, NumberView, Snapshot
 from engine.observe.catalog import COUNTER, GAUGE, METRICS
 from engine.observe.figures import DatabaseFigures
-from engine.observe.metrics import OTHER_CODE, Histogram, NodeFigures, NumberFigures
+from engine.observe.metrics import Histogram, NodeFigures, NumberFigures
 from engine.postgres.books import Tallies
 from engine.postgres.figures import InFlight
 

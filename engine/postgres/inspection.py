@@ -51,6 +51,17 @@ SELECT r.id, c.name, d.phone, r.state, n.id AS number, r.tries, r.attempts, r.co
  ORDER BY r.id LIMIT $5
 """
 
+# recipient_in_flight holds every claimed, sending and unknown row, by number.
+UNSETTLED = """
+SELECT r.id, c.name, d.phone, r.state, n.id AS number, r.tries, r.attempts, r.code, r.next_attempt_at, r.moved_at
+  FROM number n JOIN recipient r ON r.in_flight = n.number_id
+  JOIN lane l USING (lane_id) JOIN campaign c USING (campaign_id)
+  LEFT JOIN recipient_data d ON d.id = r.id
+ WHERE ($1::text IS NULL OR c.name = $1) AND ($2::text IS NULL OR n.id = $2)
+   AND (r.state = 'u' OR (r.state = 's' AND r.moved_at < clock_timestamp() - interval '2 minutes'))
+ ORDER BY r.moved_at, r.id LIMIT $3
+"""
+
 ROW = """
 SELECT r.id, c.name, d.phone, r.state, n.id AS number, r.tries, r.attempts, r.code, r.next_attempt_at, r.moved_at
   FROM recipient r JOIN lane l USING (lane_id) JOIN campaign c USING (campaign_id)
@@ -89,6 +100,9 @@ async def answer(db: Pool, query: Query, author: str) -> Answer:
 
 async def _rows(db: Pool, query: RowsOf) -> Rows:
     letter = next((s.value.encode() for s in State if s.word == query.state), None)
+    if query.unsettled:
+        found = await db.fetch(UNSETTLED, query.campaign, query.number, MOST + 1, timeout=PATIENCE)
+        return Rows(tuple(_row(row) for row in found[:MOST]), len(found) > MOST)
     found = await db.fetch(ROWS, query.campaign, query.number, query.code, letter, MOST + 1, timeout=PATIENCE)
     return Rows(tuple(_row(row) for row in found[:MOST]), len(found) > MOST)
 

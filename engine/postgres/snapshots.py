@@ -12,6 +12,9 @@ from engine.postgres.pool import Executor
 SECONDS = 300
 """Of the per-second series; older moments are in the series by the minute."""
 
+EVENTS = 50
+"""Of the event log."""
+
 PUBLISH = "UPDATE node SET snapshot = $2, snapshot_at = clock_timestamp() WHERE id = $1"
 
 # Ages by the database's clock, so that no viewer's clock can make a dead node look alive.
@@ -57,7 +60,7 @@ class Acknowledged:
 
 
 def encoded(snapshot: Snapshot) -> bytes:
-    """A few kB: short series, one decimal, compressed."""
+    """A few kB, and about one for each number: short series, one decimal, compressed."""
     slim = replace(
         snapshot,
         accepted_series=_short(snapshot.accepted_series),
@@ -65,6 +68,7 @@ def encoded(snapshot: Snapshot) -> bytes:
         rate_series=_short(snapshot.rate_series),
         token_wait_series=_short(snapshot.token_wait_series, 4),
         token_wait_median_series=_short(snapshot.token_wait_median_series, 4),
+        events=snapshot.events[:EVENTS],
         acts=(),
         reconcile={},
     )

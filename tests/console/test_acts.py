@@ -18,7 +18,16 @@ from engine.domain.act import (
     SetRate,
     StopEngine,
 )
-from tests.console.support import HELD, Running, a_campaign, bad_night, normal, preview, running
+from tests.console.support import (
+    HELD,
+    Running,
+    a_campaign,
+    a_number,
+    bad_night,
+    normal,
+    preview,
+    running,
+)
 
 SIZES = [(80, 24), (120, 40)]
 WELL = normal().numbers[0].id
@@ -70,8 +79,11 @@ async def test_only_y_accepts_a_question_and_enter_does_nothing() -> None:
         await run.press("r", "enter", "space", "x")
         assert isinstance(run.app.screen, ConfirmScreen)
         assert run.link.submitted == []
-        await run.press("y")
-        assert run.link.submitted == [ResumeNumber(HELD.id)]
+        await run.press("y", "enter")
+        assert run.link.submitted == []
+        assert "A reason is needed" in run.text()
+        await run.press(*"fixed", "enter")
+        assert run.link.submitted == [ResumeNumber(HELD.id, "fixed")]
         assert run.on_overview
 
 
@@ -305,3 +317,24 @@ async def test_nothing_is_submitted_after_the_engine_has_ended() -> None:
         await run.press("p")
         assert run.link.submitted == []
         assert "STOPPED" in run.row(0)
+
+
+async def test_resuming_a_number_whose_rate_is_0_says_which_key_helps() -> None:
+    async with running(normal(numbers=(a_number("0011", state="paused", rate=0.0),))) as run:
+        await run.press("r")
+        assert run.link.submitted == []
+        assert "= gives it a rate" in run.text()
+
+
+async def test_a_notice_is_gone_at_the_next_key() -> None:
+    async with running(normal()) as run:
+        await run.press("r")
+        assert "not paused" in run.text()
+        await run.press("j")
+        assert "not paused" not in run.text()
+
+
+async def test_a_finished_campaign_s_name_stops_the_engine_too() -> None:
+    async with running(normal(campaigns=(a_campaign(state="finished"),))) as run:
+        await run.press("Q")
+        assert '"natl-07" or "all"' in run.text()

@@ -23,6 +23,7 @@ from engine.domain.inspection import (
     RowsOf,
     Story,
 )
+from engine.domain.snapshot import Past
 from tests.console.answers import CODES, HOLDS, JOURNAL, NODES, ROW, ROWS, STORY
 from tests.console.support import HELD, HOSTILE, NIGHT, FakeLink, Running, bad_night, normal, running
 
@@ -150,10 +151,10 @@ async def test_a_hold_is_lifted_after_a_question_and_a_pause_by_the_engine_is_re
         await run.press("h", "enter")
         assert isinstance(run.app.screen, ConfirmScreen)
         assert "payment issue" in run.text()
-        await run.press("y")
-        assert run.link.submitted == [LiftHold(7, "account 102290129340398")]
-        await run.press("j", "enter", "y")
-        assert run.link.submitted[1] == ResumeNumber(HELD.id)
+        await run.press("y", *"paid", "enter")
+        assert run.link.submitted == [LiftHold(7, "account 102290129340398", "paid")]
+        await run.press("j", "enter", "y", *"seen", "enter")
+        assert run.link.submitted[1] == ResumeNumber(HELD.id, "seen")
 
 
 async def test_a_hold_that_changed_meanwhile_is_not_lifted() -> None:
@@ -199,3 +200,24 @@ async def test_hostile_text_in_answers_is_only_text(text: str) -> None:
             await run.press(*keys)
             assert run.app.session.fault == ""
             assert "\x1b" not in run.text()
+
+
+async def test_enter_on_panel_3_lists_the_rows_without_an_answer_and_opens_their_timeline() -> None:
+    async with running(bad_night()) as run:
+        answering(run.link)
+        await run.press("3", "enter")
+        assert run.link.asked == [RowsOf(unsettled=True)]
+        assert "unknown, or sending for more than 2 min" in run.text()
+        await run.press("enter")
+        assert isinstance(run.app.screen, RowScreen)
+
+
+async def test_the_trends_page_follows_the_window() -> None:
+    past = Past(figures={"unknown": ((1.0,), (2.0, 3.0), (), (), ())})
+    async with running(normal(past=past), (120, 40)) as run:
+        await run.press("t")
+        assert "TRENDS of 5m" in run.text()
+        line = next(line for line in run.text().splitlines() if line.startswith(" unknown"))
+        assert line.split()[1:4] == ["3", "2", "3"]
+        await run.press("w")
+        assert "TRENDS of 15m" in run.text()

@@ -169,6 +169,7 @@ def test_every_action_of_the_table_is_done_by_some_screen() -> None:
         "holds",
         "journal",
         "nodes",
+        "trends",
         "export",
         "freeze",
         "palette",

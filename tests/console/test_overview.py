@@ -46,7 +46,7 @@ async def test_no_line_is_wider_than_the_screen_and_the_last_one_names_the_urgen
     async with running(bad_night()) as run:
         lines = run.text().split("\n")
         assert len(lines) == 24
-        assert all(key in lines[-1] for key in ("?help", "p:pause", "P:ALL", "q:leave", "Q:stop"))
+        assert all(key in lines[-1] for key in ("?help", "p:pause", "P:pause all", "q:leave", "Q:stop"))
 
 
 @pytest.mark.parametrize("state", ["running", "paused", "held", "finished"])
@@ -362,3 +362,29 @@ async def test_a_terminal_that_takes_no_frames_is_sent_no_more(monkeypatch: pyte
         run.app._painted_at = float("-inf")
         run.app._on_interval()
         assert ticks == []
+
+
+async def test_a_number_of_another_node_is_not_shown_as_idle() -> None:
+    away = a_number("0042", owner="eng2", sent_per_second=0.0, tries_per_second=0.0, token_wait=None)
+    async with running(normal(numbers=(a_number("0011"), away)), (120, 40)) as run:
+        shown = run.text()
+        assert "1 on eng2: tidegate attach shows all" in shown
+        row = next(line for line in shown.splitlines() if "0042" in line)
+        assert " 0.0 " not in row
+        assert "on eng2" in row
+        await run.press("j", "enter")
+        assert "it sends there, not here" in run.text()
+
+
+async def test_an_alert_whose_cause_is_gone_says_since_when_and_counts_no_more() -> None:
+    alerts = tuple(replace(a, active=False, cleared_at=NIGHT) for a in bad_night().alerts)
+    async with running(bad_night(alerts=alerts)) as run:
+        assert "cleared 03:14Z" in run.row(1)
+        assert "!!" not in run.row(1)
+
+
+async def test_after_a_pause_the_pace_is_compared_with_what_was_configured_in_the_same_seconds() -> None:
+    one, other = a_number("0011"), a_number("0012", state="paused")
+    before = normal(numbers=(one, other), rate_series=(160.0,) * 60)
+    async with running(before) as run:
+        assert "(99%)" in run.row(2)

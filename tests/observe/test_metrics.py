@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.domain.past import CodeCounts
 from engine.domain.snapshot import SERIES_SECONDS
-from engine.observe.metrics import CodeCounts, Histogram, NodeFigures, NumberFigures, Ring, of_samples
+from engine.observe.metrics import Histogram, NodeFigures, NumberFigures, Ring
 
 durations = st.floats(0.0002, 300)
 
@@ -104,13 +105,6 @@ def test_what_no_bucket_fits_goes_into_the_outermost(seconds: float) -> None:
     found = histogram.percentiles(1.0)
     assert found is not None
     assert 1e-4 <= found.p50 <= 500
-
-
-def test_percentiles_of_samples_are_samples() -> None:
-    assert of_samples([]) is None
-    found = of_samples([3.0, 1.0, 2.0])
-    assert found is not None
-    assert (found.p50, found.p99, found.count) == (2.0, 3.0, 3)
 
 
 def test_codes_are_counted_in_ten_slots_of_half_a_minute() -> None:

@@ -10,8 +10,9 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import CollectorRegistry
 
+from engine.domain.past import MOST_CODES
 from engine.observe.catalog import METRICS
-from engine.observe.metrics import JOURNEY, MOST_CODES, NETWORK, QUICK, Histogram
+from engine.observe.metrics import JOURNEY, NETWORK, QUICK, Histogram
 from engine.observe.prometheus import NodeCollector, Page, metrics_app
 from tests.support.prometheus import needs_prometheus, promtool
 from tests.support.quiet import NUMBER, a_campaign, a_number, counts, quiet
