@@ -74,7 +74,8 @@ class ActDesk:
             self._stage(act_id, "refused", submitted_at, f"the database is away ({type(error).__name__})")
             return
         self._stage(act_id, "acknowledged", submitted_at, detail)
-        self.event(self._hands.author, f"{describe(act)} {detail}".strip())
+        if not (isinstance(act, acts.Reconcile) and act.dry_run):  # an open dialog asks again and again
+            self.event(self._hands.author, f"{describe(act)} {detail}".strip())
         try:
             await self._hands.follower.refresh()
         except DATABASE_FAULTS as error:

@@ -142,8 +142,8 @@ DRILLS: Mapping[str, Drill] = {
         trouble=_second_node,
     ),
     "stuck-rows": Drill(
-        "Some requests get no answer. Rows become unknown instead of being sent twice; Enter in panel 3 lists them, and "
-        "R says what it would do about them before it does it.",
+        "Some requests get no answer. Rows become unknown instead of being sent twice; Enter in panel 3 lists them, "
+        "and R says what it would do about them before it does it.",
         {"rules": [{"do": "never_answer", "match": {"from_s": TROUBLE_AFTER, "every": 60}}],
          "statuses": {"lost_share": 0.3, "sent_s": [0.2, 1.0], "delivered_s": [0.2, 3.0]}},
         setting=Setting(unknown_policy="resend", unknown_after=45.0),

@@ -1,4 +1,8 @@
-"""R: first a dry run by the engine, then y does exactly that."""
+"""R: first a dry run by the engine, then y does exactly that.
+
+Where rows become unknown all the time, a dry run is out of date at once: it is made again while the dialog is open,
+and y counts only under one that is fresh.
+"""
 
 from console.format import number
 from console.screens.dialog import Dialog
@@ -6,52 +10,73 @@ from console.session import Session
 from engine.domain.act import Reconcile
 from engine.domain.snapshot import ReconcilePreview, Snapshot
 
+AGAIN_S = 2.0
+"""Seconds after which a dry run is made again, if the unknown rows are not those that it counted."""
+
+FRESH_S = 6.0
+"""Age up to which a dry run may be acted on when rows have changed since."""
+
 
 class ReconcileScreen(Dialog):
     """Over all campaigns."""
 
     def __init__(self, session: Session) -> None:
         super().__init__("RECONCILE unknown rows, all campaigns", session)
-        self._dry_run: str | None = None
-        self._mark: tuple[ReconcilePreview, int] | None = None
-        self._refused = False
+        self._asked: str | None = None
+        self._asked_at = 0.0
+        self._asked_unknown = 0
+        self._preview: ReconcilePreview | None = None
+        self._preview_at = 0.0
+        self._preview_unknown = 0
 
     def opened(self) -> None:
         """Ask the engine what it would do."""
-        self._dry_run = self.session.submit(Reconcile(None, dry_run=True))
+        self._ask()
+
+    def _ask(self) -> None:
+        live = self.session.live()
+        self._asked_unknown = live.unknown if live is not None else 0
+        self._asked_at = self.session.monotonic()
+        self._asked = self.session.submit(Reconcile(None, dry_run=True))
 
     def facts(self) -> list[str]:
         """Nothing yet, the preview, or why there is none."""
         live = self.session.live()
-        if live is None or self._dry_run is None:
+        if live is None or self._asked is None:
             return ["No dry run was made."]
-        preview = live.reconcile.get(self._dry_run)
-        refusal = next((a.detail for a in live.acts if a.id == self._dry_run and a.stage == "refused"), None)
+        refusal = next((a.detail for a in live.acts if a.id == self._asked and a.stage == "refused"), None)
         if refusal is not None:
             return [f"The engine refused the dry run: {self.session.text(refusal)}"]
-        if preview is None:
+        self._take(live)
+        if self._preview is None:
             self.say("Waiting for the dry run. Esc = no.")
             return [f"unknown now {number(live.unknown)}; asking the engine what it would do"]
-        if self._mark is None:
-            self._mark = (preview, live.unknown)
+        return _lines(self._preview, live.unknown, self.session)
+
+    def _take(self, live: Snapshot) -> None:
+        """The answer, when it is there; a new question, when rows have changed since."""
+        found = live.reconcile.get(self._asked or "")
+        if found is not None and self._preview_at != self._asked_at:
+            self._preview, self._preview_at = found, self._asked_at
+            self._preview_unknown = self._asked_unknown
             self.say("y = do it    Esc or n = no    (Enter does nothing)")
-        self._check(live)
-        return _lines(preview, live.unknown, self.session)
+        due = self.session.monotonic() - self._asked_at >= AGAIN_S
+        if found is not None and due and live.unknown != self._preview_unknown:
+            self._ask()
 
     def accept(self) -> None:
-        """Only after a dry run, and only if what it counted is still so."""
+        """Only under a dry run that still says what would happen."""
         live = self.session.live()
-        if live is not None:
-            self._check(live)
-        if self._mark is None or self._refused or live is None:
+        if self._preview is None or live is None:
+            return
+        same = live.unknown == self._preview_unknown
+        if not same and self.session.monotonic() - self._preview_at > FRESH_S:
+            self.say(
+                "The unknown rows changed meanwhile: nothing was done. Wait for the new dry run, then y."
+            )
             return
         self.session.submit(Reconcile(None, dry_run=False))
         self.dismiss()
-
-    def _check(self, live: Snapshot) -> None:
-        if self._mark is not None and live.unknown != self._mark[1]:
-            self._refused = True
-            self.say("The unknown rows changed meanwhile: nothing was done. Esc, then R for a new dry run.")
 
 
 def _lines(p: ReconcilePreview, unknown: int, session: Session) -> list[str]:
@@ -64,4 +89,6 @@ def _lines(p: ReconcilePreview, unknown: int, session: Session) -> list[str]:
         f"{number(p.waiting):>8} wait: their window has not passed",
         f"{number(p.stuck_to_unknown):>8} stuck {arrow} unknown",
     ]
+    if not (p.to_sent or p.to_pending or p.stuck_to_unknown):
+        lines.append("y would change nothing now.")
     return [*lines, session.text(p.note)] if p.note else lines

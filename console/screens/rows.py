@@ -141,7 +141,7 @@ class RowScreen(PickScreen):
         if found.row is None:
             return [text(Line(" there is no such row", "warning"))]
         lines = _row_lines(found.row, frame)
-        lines += [Line(), Line(f" {'TRY':>4} {'SENT':<13}{'OUTCOME':<13}{'ANSWER AFTER':<13}NUMBER", "title")]
+        lines += [Line(), Line(f" {'TRY':>4} {'SENT':<14}{'OUTCOME':<13}{'ANSWER AFTER':<13}NUMBER", "title")]
         for one in found.tries:
             lines += _try_lines(one, frame, width)
         if not found.tries:
@@ -170,7 +170,7 @@ def _try_lines(t: TryView, frame: Frame, width: int) -> list[Line]:
     after = duration((t.answered_at - t.sent_at).total_seconds()) if t.answered_at is not None else "none"
     head = (
         Line(f" {t.n:>4} ", "strong")
-        .cell(_clock(t.sent_at, millis=True), 13)
+        .cell(_clock(t.sent_at, millis=True), 14)
         .cell(clean(t.outcome, frame.glyphs), 13, role=role)
     )
     head.cell(after, 13).add(f"{frame.label(t.number) if t.number else '-'} epoch {t.epoch}", "faint")

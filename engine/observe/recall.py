@@ -18,8 +18,8 @@ PACE = 3
 """Steps of two seconds that a number's use is a mean of."""
 
 EVERY = 5
-"""Seconds after which a number's past is made anew, one number after the other. All of it costs about 20 ms a second for a
-hundred numbers."""
+"""Seconds after which a number's past is made anew, one number after the other. All of it takes about 20 ms a second
+with a hundred numbers."""
 
 
 class _Tracks:

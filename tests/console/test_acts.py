@@ -188,15 +188,33 @@ async def test_reconcile_shows_its_dry_run_before_y_counts() -> None:
         assert run.link.submitted[1] == Reconcile(None, dry_run=False)
 
 
-async def test_reconcile_is_refused_when_the_unknown_rows_changed_since_the_dry_run() -> None:
+async def test_a_dry_run_is_made_again_while_rows_become_unknown_and_y_counts_under_a_fresh_one() -> None:
     async with running(bad_night()) as run:
         await run.press("R")
         assert run.link.current is not None
         run.link.current = replace(run.link.current, reconcile={"a1": preview()})
         await run.tick()
         run.link.current = replace(run.link.current, unknown=5)
+        run.clock.pass_(2.5)
+        await run.tick()
+        assert run.link.submitted == [Reconcile(None, dry_run=True)] * 2
+        run.link.current = replace(run.link.current, reconcile={"a2": preview(to_pending=77)}, unknown=6)
+        await run.tick()
+        assert "possible duplicates 77" in run.text()
         await run.press("y")
-        assert len(run.link.submitted) == 1
+        assert run.link.submitted[-1] == Reconcile(None, dry_run=False)
+
+
+async def test_reconcile_is_refused_when_the_unknown_rows_changed_since_an_old_dry_run() -> None:
+    async with running(bad_night()) as run:
+        await run.press("R")
+        assert run.link.current is not None
+        run.link.current = replace(run.link.current, reconcile={"a1": preview()})
+        await run.tick()
+        run.link.current = replace(run.link.current, unknown=5)
+        run.clock.pass_(7)
+        await run.press("y")
+        assert Reconcile(None, dry_run=False) not in run.link.submitted
         assert "changed meanwhile" in run.text()
 
 
