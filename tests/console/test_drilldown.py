@@ -134,6 +134,17 @@ async def test_a_campaign_says_how_many_rows_will_miss_its_deadline() -> None:
         assert "1,234 rows will miss it" in run.text()
 
 
+async def test_a_campaign_says_what_keeps_it_from_its_end() -> None:
+    shown = normal()
+    waiting = replace(
+        shown.campaigns[0], waits=("a person: 3 rows kept aside: `tidegate rows list --twins`",)
+    )
+    async with running(replace(shown, campaigns=(waiting, *shown.campaigns[1:])), (120, 40)) as run:
+        answering(run.link)
+        await run.press("c", "enter")
+        assert "waits for a person: 3 rows kept aside" in run.text()
+
+
 @pytest.mark.parametrize(
     ("key", "act"),
     [("x", CancelCampaign("natl-07", "why")), ("F", RetryFailed("natl-07", "why"))],
