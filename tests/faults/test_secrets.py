@@ -5,23 +5,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import html
 import os
 import pty
 import re
 import signal
 import struct
 import termios
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 import pyte
+import pytest
 
 from engine.postgres.pool import open_pool
 from tests.faults.test_database import TERMINATE
 from tests.support.process import ROOT, TIDEGATE, without_settings
+from tests.support.simulator import APP_SECRET, TOKEN
 from tests.support.world import NUMBER, World, free_port, scenario, world
 
 SECRETS = {
@@ -34,6 +38,11 @@ SECRETS = {
 }
 PHONE = re.compile(r"551196\d{7}")
 """Of the audience, whole; masked ones have no seven digits in a row there."""
+
+WHOLE = re.compile(r"\+\d{9,15}|(?<![\d.])(55|44|351|49|1)\d{10}(?!\d)|(?<![\d.])55\d{11}(?!\d)")
+"""A phone number of anybody, as people and the provider write it; an epoch has 13 digits and begins with 17 or 18."""
+
+CREDENTIAL = re.compile(rf"EAA\w{{4}}|Bearer|://\w+:[^*@\s]+@|{re.escape(TOKEN)}|{re.escape(APP_SECRET)}")
 
 TABLES = (
     "SELECT quote_ident(relname) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'"
@@ -49,8 +58,10 @@ def _with_password(url: str) -> str:
 
 
 @asynccontextmanager
-async def _on_terminal(w: World, environment: dict[str, str]) -> AsyncIterator[tuple[list[str], int]]:
-    """`tidegate run` with its console on a terminal of its own: the screens as painted, and its pid."""
+async def _on_terminal(
+    w: World, environment: dict[str, str]
+) -> AsyncIterator[tuple[list[str], Callable[[bytes], int]]]:
+    """`tidegate run` with its console on a terminal of its own: the screens as painted, and what presses a key."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *SIZE, 0, 0))
     process = await asyncio.create_subprocess_exec(
@@ -79,7 +90,7 @@ async def _on_terminal(w: World, environment: dict[str, str]) -> AsyncIterator[t
 
     asyncio.get_running_loop().add_reader(master, painted)
     try:
-        yield screens, process.pid
+        yield screens, partial(os.write, master)
         process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(ENDS_WITHIN_S):
             assert await process.wait() == 143
@@ -89,6 +100,28 @@ async def _on_terminal(w: World, environment: dict[str, str]) -> AsyncIterator[t
         await process.wait()
         asyncio.get_running_loop().remove_reader(master)
         os.close(master)
+
+
+async def _exported(w: World, screens: list[str], press: Callable[[bytes], int]) -> str:
+    """The screen with the campaign on it, as S writes it into the data directory."""
+    data = w.directory / "data"
+
+    async def painted() -> bool:
+        return any("reminder" in screen for screen in screens)
+
+    async def written() -> bool:
+        return any("</svg>" in path.read_text() for path in data.glob("*.svg"))
+
+    await w.until(painted, "the campaign on the screen")
+    press(b"S")
+    await w.until(written, "an exported screen")
+    [path] = data.glob("*.svg")
+    return path.read_text()
+
+
+def visible(svg: str) -> str:
+    """What a person reads on an exported screen."""
+    return html.unescape(re.sub(r"<style.*?</style>|<[^>]*>", " ", svg, flags=re.DOTALL))
 
 
 def _command_lines() -> str:
@@ -167,8 +200,10 @@ async def test_no_secret_and_no_whole_phone_number_is_in_anything_that_a_run_lea
         }
         await w.campaign(people=300)
         artefacts: dict[str, str] = {}
-        async with _on_terminal(w, w.environment) as (screens, _):
+        async with _on_terminal(w, w.environment) as (screens, press):
             await w.until_requests(40)
+            artefacts["the exported screen"] = visible(await _exported(w, screens, press))
+            assert "reminder" in artefacts["the exported screen"]
             artefacts["the process list"] = _command_lines()
             artefacts["answers over HTTP"] = await _knock(w.port)
             await w.db.fetchval(TERMINATE)
@@ -190,6 +225,22 @@ async def test_no_secret_and_no_whole_phone_number_is_in_anything_that_a_run_lea
         assert any(name.startswith("the file") and "log" in name for name in artefacts), sorted(artefacts)
         _assert_clean(artefacts)
         _assert_clean({"the database": await _dump(database_url)}, phones=False)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "screenshots").glob("*.svg")), ids=lambda path: path.stem)
+def test_no_screenshot_shows_a_whole_phone_number_or_a_secret(path: Path) -> None:
+    shown = visible(path.read_text())
+    assert "tidegate" in shown.lower()
+    assert not WHOLE.search(shown)
+    assert not CREDENTIAL.search(shown)
+
+
+def test_the_search_finds_what_it_looks_for() -> None:
+    for phone in ("+5511988880001", "+447700900123", "5511988880001", "447700900123"):
+        assert WHOLE.search(f"to {phone} ")
+    assert not WHOLE.search("…0001 epoch 1796069041199 1,234,567 rows")
+    for secret in (TOKEN, APP_SECRET, "EAAG8zZB", "Bearer x", "postgresql://ann:s3cr3t@db/tide"):
+        assert CREDENTIAL.search(secret)
 
 
 COMMANDS = (
