@@ -12,7 +12,7 @@ from engine.control import audit
 from engine.domain.recipient import State
 from engine.intake.importer import import_audience
 from engine.postgres.campaigns import Draft
-from tests.support.world import BODY, NUMBER, SECOND, WINDOW_MS, World, quick_statuses, scenario, world
+from tests.support.world import BODY, GRANTED_MS, NUMBER, SECOND, World, quick_statuses, scenario, world
 
 ROWS = """
 SELECT d.phone, r.id, r.state, r.tries, r.attempts, r.code FROM recipient r JOIN recipient_data d USING (id)
@@ -197,7 +197,7 @@ async def _reason(w: World, text: str) -> bool:
 
 
 def _granted(limits: dict[str, int]) -> dict[str, Any]:
-    return {number: {"limit": limit, "window_ms": WINDOW_MS} for number, limit in limits.items()}
+    return {number: {"limit": limit, "window_ms": GRANTED_MS} for number, limit in limits.items()}
 
 
 async def _settled(w: World, states: set[State]) -> bool:
