@@ -16,15 +16,13 @@ from dataclasses import dataclass
 
 import structlog
 
-from engine.app import exit_at_once, open_forwarder, open_receiver
+from engine.app import ABANDONED_AFTER, exit_at_once, open_forwarder, open_receiver
 from engine.config import Address, Config
 from engine.database import open_database
 from engine.delivery.applier import Applier
 from engine.domain.inbound import StopWords
 from engine.observe.log import logging_to
-from engine.postgres import desired
-from engine.postgres.faults import DATABASE_FAULTS
-from engine.postgres.pool import Pool
+from engine.postgres.pulse import Watched
 from engine.server import App, bind, serve
 
 WORKER_CONNECTIONS = 4
@@ -144,8 +142,13 @@ async def _receive(order: Order) -> int:
     _when_closed(sys.stdin.fileno(), asked.set)
     config = order.config
     async with AsyncExitStack() as up:
-        db = await up.enter_async_context(open_database(config, size=WORKER_CONNECTIONS))
-        standing: list[asyncio.Task[None]] = []
+        db = await up.enter_async_context(
+            open_database(config, size=WORKER_CONNECTIONS, abandoned_after=ABANDONED_AFTER)
+        )
+        pulse = Watched(db)
+        watching = asyncio.create_task(pulse.run(), name="pulse of the database")
+        up.callback(watching.cancel)
+        standing: list[asyncio.Task[None]] = [watching]
         arrived = asyncio.Event()
         if order.apply:
             applier = Applier(db, arrived, stop_words=StopWords(config.stop_words))
@@ -155,7 +158,7 @@ async def _receive(order: Order) -> int:
         receiver, store = await open_receiver(up, config, db, arrived)
         listening = up.enter_context(bind(order.where.host, order.where.port, shared=True))
         server = await up.enter_async_context(
-            serve(App(_readiness(db, asked), {"/webhook": receiver}), [listening])
+            serve(App(_readiness(pulse, asked), {"/webhook": receiver}), [listening])
         )
         standing += [store, server]
         os.write(sys.stdout.fileno(), READY)
@@ -174,15 +177,11 @@ def _fault(task: "asyncio.Task[None]") -> BaseException | None:
     return None if task.cancelled() else task.exception()
 
 
-def _readiness(db: Pool, draining: asyncio.Event) -> Callable[[], Awaitable[str | None]]:
+def _readiness(pulse: Watched, draining: asyncio.Event) -> Callable[[], Awaitable[str | None]]:
     async def ready() -> str | None:
         if draining.is_set():
             return "draining"
-        try:
-            await desired.version(db)
-        except DATABASE_FAULTS:
-            return "the database does not answer"
-        return None
+        return None if pulse.answers else "the database does not answer"
 
     return ready
 

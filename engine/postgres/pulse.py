@@ -10,12 +10,16 @@ import asyncio
 import asyncpg
 
 from engine.postgres import desired
+from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.pool import Connection, Pool, connection_beside, start_over
 
 LOOK = 1.0
 LOOKS = 2
 """Looks, of a second each, without an answer after which the database is silent. Looks and not a time: in a process
 that was suspended the answer is there at the second one."""
+
+EVERY = 0.5
+"""Seconds between two questions of a receiver."""
 
 CONNECT = 1.5
 """Seconds that a new connection and its first answer may take while the database is silent."""
@@ -59,6 +63,27 @@ class Pulse:
         except BaseException:
             self.close()
             raise
+
+
+class Watched:
+    """The pulse of a pool whose process asks for nothing else all the time, such as a receiver's."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.answers = True
+        self._pulse = Pulse(pool)
+
+    async def run(self) -> None:
+        """Ask for ever."""
+        try:
+            while True:
+                try:
+                    await self._pulse.version()
+                    self.answers = True
+                except DATABASE_FAULTS:
+                    self.answers = False
+                await asyncio.sleep(EVERY)
+        finally:
+            self._pulse.close()
 
 
 async def _heard(connection: Connection) -> int:

@@ -1,7 +1,7 @@
 """The pulse tells silence from absence, and after a silence the pool starts over."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -9,7 +9,7 @@ import pytest
 from engine.postgres import pulse
 from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.pool import Pool, open_pool, start_over
-from engine.postgres.pulse import Pulse
+from engine.postgres.pulse import Pulse, Watched
 from tests.support.road import Road, road_to_database
 
 
@@ -37,6 +37,11 @@ async def waiting(pool: Pool) -> "asyncio.Task[object]":
     return task
 
 
+async def until(reached: Callable[[], bool]) -> None:
+    while not reached():
+        await asyncio.sleep(0)
+
+
 async def silent(beat: Pulse) -> None:
     with pytest.raises(TimeoutError):
         await beat.version()
@@ -61,6 +66,26 @@ async def test_what_waits_on_a_lost_road_raises_as_soon_as_a_new_connection_is_a
             await stuck
         assert await pool.fetchval("SELECT 7") == 7
         beat.close()
+
+
+async def test_a_receiver_s_statements_are_freed_too(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulse, "LOOK", 0.1)
+    monkeypatch.setattr(pulse, "EVERY", 0.01)
+    async with over_a_road(database_url) as (way, pool), asyncio.timeout(20):
+        watched = Watched(pool)
+        watching = asyncio.create_task(watched.run())
+        stuck = await waiting(pool)
+        way.lose()
+        await until(lambda: not watched.answers)
+        assert not stuck.done()
+        way.let_through()
+        with pytest.raises(DATABASE_FAULTS):
+            await stuck
+        await until(lambda: watched.answers)
+        watching.cancel()
+        await asyncio.wait({watching})
 
 
 async def test_a_server_that_refuses_is_no_silence(pool: Pool, database_url: str) -> None:
