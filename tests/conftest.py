@@ -6,6 +6,7 @@ import pytest
 
 from engine.postgres.pool import Pool, open_pool
 from tests.support.database import TestServer, session_server
+from tests.support.forks import forks
 
 WAITING = ("tests/journeys/", "tests/faults/")
 
@@ -20,6 +21,13 @@ def postgres() -> Iterator[TestServer]:
     """The session's server. Ask for `database_url` or `pool` instead, unless you need several databases."""
     with session_server() as server:
         yield server
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forks_end() -> Iterator[None]:
+    """What the session has forked does not outlive it."""
+    yield
+    forks.end()
 
 
 @pytest.fixture

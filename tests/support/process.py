@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.forks import SUPPORTED, Forked, forks
+
 ROOT = Path(__file__).parents[2]
 TIDEGATE = (sys.executable, "-m", "console.main")
 ENDS_WITHIN_S = 60.0
@@ -34,7 +36,7 @@ class Ended:
 class Process:
     """A running `tidegate`. Its output goes into files, so that nobody has to read a pipe."""
 
-    def __init__(self, process: asyncio.subprocess.Process, out: Path, err: Path) -> None:
+    def __init__(self, process: asyncio.subprocess.Process | Forked, out: Path, err: Path) -> None:
         self.pid = process.pid
         self._process, self._out, self._err = process, out, err
 
@@ -89,10 +91,14 @@ async def spawn(
     *,
     name: str,
     stderr: int | None = None,
+    forked: bool = False,
 ) -> Process:
     """Start `tidegate` with these arguments and only these TIDEGATE_* settings; `stderr`: a descriptor instead
-    of a file."""
+    of a file. `forked`: without a new interpreter, where that can be and stderr is a file."""
     out, err = directory / f"{name}.out", directory / f"{name}.err"
+    if forked and SUPPORTED and stderr is None:
+        whole = without_settings() | dict(environment)
+        return Process(await forks.spawn([*arguments], whole, directory, out, err), out, err)
     with out.open("wb") as to_out, err.open("wb") as to_err:
         process = await asyncio.create_subprocess_exec(
             *TIDEGATE,

@@ -114,7 +114,12 @@ class World:
     ) -> Process:
         name = f"{kind}-{next(self._names)}"
         process = await spawn(
-            arguments, self.environment | dict(more or {}), self.directory, name=name, stderr=stderr
+            arguments,
+            self.environment | dict(more or {}),
+            self.directory,
+            name=name,
+            stderr=stderr,
+            forked=True,
         )
         self.processes.append(process)
         return process
