@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from engine.postgres.pool import Pool, open_pool
+from tests.support import forks
 from tests.support.database import TestServer, session_server
-from tests.support.forks import forks
 
 WAITING = ("tests/journeys/", "tests/faults/")
 
@@ -27,7 +27,7 @@ def postgres() -> Iterator[TestServer]:
 def _forks_end() -> Iterator[None]:
     """What the session has forked does not outlive it."""
     yield
-    forks.end()
+    forks.session.end()
 
 
 @pytest.fixture

@@ -143,7 +143,7 @@ async def test_a_drain_without_a_database_ends_and_the_next_engine_finds_everyth
 async def test_a_database_that_hangs_is_waited_out() -> None:
     async with own_server() as database, world(database.url, scenario(), {NUMBER: RATE}) as w:
         await w.campaign(people=PEOPLE)
-        engine = await w.engine("--until-finished", "--linger", "1s", lease="10s")
+        engine = await w.engine("--until-finished", "--linger", "1s", lease="5s")
         await w.until_requests(50)
         database.freeze()
         seen = len(engine.events("summary"))

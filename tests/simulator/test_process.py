@@ -54,6 +54,7 @@ async def test_a_signal_ends_it_cleanly_with_requests_in_flight(number: signal.S
 
 async def test_it_ends_with_its_stdin() -> None:
     async with simulator() as sim:
+        assert isinstance(sim.process, asyncio.subprocess.Process)
         assert sim.process.stdin is not None
         sim.process.stdin.close()
         async with asyncio.timeout(10):

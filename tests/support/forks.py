@@ -1,7 +1,7 @@
-"""`tidegate` without the second that its imports take: a process that has made them already forks.
+"""`tidegate` and the simulator without the second that their imports take: a process that has made them forks.
 
 What comes of it is a process like any other, with a session, directory, environment, output and signals of its own.
-Only its command line, as others see it, is not `tidegate`'s: who proves something of that starts it by `process.spawn`.
+Only its command line, as others see it, is the one of the process that forks.
 """
 
 from __future__ import annotations
@@ -15,13 +15,25 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+TIDEGATE, SIMULATOR = "console.main", "engine.simulator.__main__"
+MODULES = (
+    TIDEGATE,
+    SIMULATOR,
+    # What these import by and by for a command or a headless engine; nothing of it may start a thread.
+    "engine.app",
+    "engine.commands",
+    "engine.control.audit",
+    "engine.intake.importer",
+    "uvloop",
+)
 SUPPORTED = hasattr(os, "pidfd_open") and sys.platform == "linux"
 
 
@@ -60,13 +72,19 @@ class Forks:
         self._address = f"\0tidegate-forks-{secrets.token_hex(8)}"
 
     async def spawn(
-        self, arguments: Sequence[str], environment: Mapping[str, str], directory: Path, out: Path, err: Path
+        self,
+        module: str,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        directory: Path,
+        out: Path,
+        err: Path,
     ) -> Forked:
-        """`tidegate` with these arguments and nothing but this environment; both outputs go into files."""
+        """`main()` of one of MODULES with these arguments and nothing but this environment; outputs go into files."""
         if self._server is None:
             self._start()
         reader, writer = await asyncio.open_unix_connection(self._address)
-        request = [list(arguments), dict(environment), str(directory), str(out), str(err)]
+        request = [module, list(arguments), dict(environment), str(directory), str(out), str(err)]
         writer.write(json.dumps(request).encode() + b"\n")
         return Forked(int(await reader.readline()), reader, writer)
 
@@ -95,8 +113,8 @@ class Forks:
             raise RuntimeError("The process that forks did not start; its error is on standard error above.")
 
 
-forks = Forks()
-"""Of this session."""
+session = Forks()
+"""This test session's; its end is a fixture's affair."""
 
 
 @dataclass(slots=True)
@@ -126,7 +144,11 @@ class _Server:
     def _fork(self, selector: selectors.BaseSelector) -> list[Any] | None:
         connection, _ = self.listening.accept()
         with connection.makefile("rb") as lines:
-            request: list[Any] = json.loads(lines.readline())
+            line = lines.readline()
+        if not line:  # whoever connected has gone
+            connection.close()
+            return None
+        request: list[Any] = json.loads(line)
         pid = os.fork()
         if pid == 0:
             connection.close()
@@ -134,7 +156,8 @@ class _Server:
         ends = os.pidfd_open(pid)
         self.asked[ends] = pid, connection
         selector.register(ends, selectors.EVENT_READ)
-        connection.sendall(b"%d\n" % pid)
+        with suppress(BrokenPipeError):
+            connection.sendall(b"%d\n" % pid)
         return None
 
     def _tell(self, ends: int) -> None:
@@ -152,8 +175,8 @@ class _Server:
             connection.close()
 
 
-def _become(request: list[Any]) -> None:
-    arguments, environment, directory, out, err = request
+def _become(request: list[Any]) -> Callable[[], int | None]:
+    module, arguments, environment, directory, out, err = request
     os.setsid()
     os.chdir(directory)
     os.environ.clear()
@@ -163,17 +186,14 @@ def _become(request: list[Any]) -> None:
         opened = os.open(place, flags, 0o644)
         os.dup2(opened, target)
         os.close(opened)
-    sys.argv = ["tidegate", *arguments]
+    sys.argv = [module, *arguments]
+    start: Callable[[], int | None] = sys.modules[module].main
+    return start
 
 
 def _main(name: str) -> None:
-    # All that a command or a headless engine imports by and by; nothing of it may start a thread.
-    import console.main
-    import engine.app
-    import engine.commands
-    import engine.control.audit
-    import engine.intake.importer  # noqa: F401
-
+    for module in MODULES:
+        import_module(module)
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "a thread would be missing in the forked ones"
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(f"\0{name}")
@@ -181,8 +201,7 @@ def _main(name: str) -> None:
         print("ready", flush=True)
         request = _Server(listening).run()
     if request is not None:
-        _become(request)
-        console.main.main()
+        sys.exit(_become(request)())
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.forks import SUPPORTED, Forked, forks
+from tests.support import forks
 
 ROOT = Path(__file__).parents[2]
 TIDEGATE = (sys.executable, "-m", "console.main")
@@ -36,7 +36,7 @@ class Ended:
 class Process:
     """A running `tidegate`. Its output goes into files, so that nobody has to read a pipe."""
 
-    def __init__(self, process: asyncio.subprocess.Process | Forked, out: Path, err: Path) -> None:
+    def __init__(self, process: asyncio.subprocess.Process | forks.Forked, out: Path, err: Path) -> None:
         self.pid = process.pid
         self._process, self._out, self._err = process, out, err
 
@@ -96,9 +96,11 @@ async def spawn(
     """Start `tidegate` with these arguments and only these TIDEGATE_* settings; `stderr`: a descriptor instead
     of a file. `forked`: without a new interpreter, where that can be and stderr is a file."""
     out, err = directory / f"{name}.out", directory / f"{name}.err"
-    if forked and SUPPORTED and stderr is None:
+    if forked and forks.SUPPORTED and stderr is None:
         whole = without_settings() | dict(environment)
-        return Process(await forks.spawn([*arguments], whole, directory, out, err), out, err)
+        return Process(
+            await forks.session.spawn(forks.TIDEGATE, [*arguments], whole, directory, out, err), out, err
+        )
     with out.open("wb") as to_out, err.open("wb") as to_err:
         process = await asyncio.create_subprocess_exec(
             *TIDEGATE,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+
+from tests.support import forks
 
 READY_WITHIN_S = 20.0
 ENDS_WITHIN_S = 5.0
@@ -24,7 +27,9 @@ APP_SECRET = "simulator-secret"
 class Simulator:
     """A running simulator. `base` is its address, `url` the API's with its version, `pid` for a kill."""
 
-    def __init__(self, base: str, process: asyncio.subprocess.Process, client: httpx.AsyncClient) -> None:
+    def __init__(
+        self, base: str, process: asyncio.subprocess.Process | forks.Forked, client: httpx.AsyncClient
+    ) -> None:
         self.base, self.url = base, f"{base}/v25.0"
         self.process, self.pid = process, process.pid
         self._client = client
@@ -87,33 +92,67 @@ class Simulator:
 
 @asynccontextmanager
 async def simulator(
-    scenario: Mapping[str, Any] | None = None, *, environment: Mapping[str, str] | None = None
+    scenario: Mapping[str, Any] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    forked: bool = False,
 ) -> AsyncIterator[Simulator]:
-    """Start a simulator on a free port, and end it whatever happens.
+    """Start a simulator on a free port, and end it whatever happens. `forked`: without a new interpreter.
 
     Without a `webhook` in the scenario none are posted, so that a test never knocks on a stranger's port.
     """
     with tempfile.TemporaryDirectory(prefix="tidegate-simulator-") as directory:
         path = Path(directory, "scenario.json")
         _write(path, {"webhook": ""} | dict(scenario or {}))
-        process = await spawn("--port", "0", "--scenario", str(path), environment=environment)
-        try:
-            base = await _listening(process)
-            async with httpx.AsyncClient(trust_env=False, verify=False, timeout=30.0) as client:
-                yield Simulator(base, process, client)
-        finally:
-            await end(process)
+        start = _forked if forked and forks.SUPPORTED else _spawned
+        async with (
+            start(("--port", "0", "--scenario", str(path)), environment or {}) as (base, process),
+            httpx.AsyncClient(trust_env=False, verify=False, timeout=30.0) as client,
+        ):
+            yield Simulator(base, process, client)
+
+
+@asynccontextmanager
+async def _spawned(
+    flags: Sequence[str], environment: Mapping[str, str]
+) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
+    process = await spawn(*flags, environment=environment)
+    try:
+        yield await _listening(process), process
+    finally:
+        await end(process)
+
+
+@asynccontextmanager
+async def _forked(
+    flags: Sequence[str], environment: Mapping[str, str]
+) -> AsyncIterator[tuple[str, forks.Forked]]:
+    directory = Path(flags[-1]).parent
+    out, err = directory / "out", directory / "err"
+    process = await forks.session.spawn(
+        forks.SIMULATOR, flags, _inherited() | dict(environment), directory, out, err
+    )
+    try:
+        async with asyncio.timeout(READY_WITHIN_S):
+            # Polled: a file tells nobody that it has grown.
+            while not (said := out.read_text() if out.exists() else "").endswith("\n"):
+                assert process.returncode is None, f"the simulator did not start: {err.read_text()}"
+                await asyncio.sleep(BETWEEN_LOOKS_S)
+        yield str(json.loads(said.splitlines()[0])["listening"]), process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
 
 
 async def spawn(*flags: str, environment: Mapping[str, str] | None = None) -> asyncio.subprocess.Process:
     """`python -m engine.simulator --exit-with-stdin`, without the tester's own TIDEGATE_* settings."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TIDEGATE_")}
     return await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "engine.simulator", "--exit-with-stdin"),
         *flags,
         cwd=Path(__file__).parents[2],
-        env=inherited | dict(environment or {}),
+        env=_inherited() | dict(environment or {}),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -130,6 +169,10 @@ async def end(process: asyncio.subprocess.Process) -> None:
     except TimeoutError:
         process.kill()
         await process.communicate()
+
+
+def _inherited() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("TIDEGATE_")}
 
 
 def _write(path: Path, scenario: Mapping[str, Any]) -> None:

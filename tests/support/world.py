@@ -307,7 +307,7 @@ async def world(
     whole = {"numbers": numbers, "webhook": f"http://127.0.0.1:{port}/webhook"} | dict(scenario)
     async with AsyncExitStack() as up:
         directory = Path(up.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-world-")))
-        sim = await up.enter_async_context(simulator(whole))
+        sim = await up.enter_async_context(simulator(whole, forked=True))
         db = await up.enter_async_context(open_pool(url, size=4))
         environment = {
             "TIDEGATE_DATABASE_URL": url,
