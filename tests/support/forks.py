@@ -83,6 +83,8 @@ class Forks:
         """`main()` of one of MODULES with these arguments and nothing but this environment; outputs go into files."""
         if self._server is None:
             self._start()
+        for output in (out, err):  # there is something to read before the process has come so far
+            output.touch()
         reader, writer = await asyncio.open_unix_connection(self._address)
         request = [module, list(arguments), dict(environment), str(directory), str(out), str(err)]
         writer.write(json.dumps(request).encode() + b"\n")

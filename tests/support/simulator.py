@@ -135,7 +135,7 @@ async def _forked(
     try:
         async with asyncio.timeout(READY_WITHIN_S):
             # Polled: a file tells nobody that it has grown.
-            while not (said := out.read_text() if out.exists() else "").endswith("\n"):
+            while not (said := out.read_text()).endswith("\n"):
                 assert process.returncode is None, f"the simulator did not start: {err.read_text()}"
                 await asyncio.sleep(BETWEEN_LOOKS_S)
         yield str(json.loads(said.splitlines()[0])["listening"]), process
