@@ -42,8 +42,8 @@ ADDED = (
 
 
 async def measure(world: World) -> Section:
-    """Each load in turn; the goal is about the worst of them."""
-    rows, worst = [], 0.0
+    """Each load in turn; a goal of its own for each."""
+    rows, goals = [], []
     for load in LOADS:
         async with sending(world, load, gateway_token=TOKEN) as at_work:
             await asyncio.sleep(RAMP_S)
@@ -60,10 +60,11 @@ async def measure(world: World) -> Section:
         )
         name = f"Added to a conversation, {load.rate:,.0f} of {load.limit:,.0f}/s for campaigns"
         rows += [_row(f"{name}, all used", added, beside), _row(f"{name}, campaign paused", alone)]
-        worst = max(worst, _ms(added, 0.99))
-    goal = f"a campaign at full rate adds less than {MOST_MS:.0f} ms to a conversation (p99)"
-    kept = Goal(goal, f"{worst:.1f} ms in the worst of {len(LOADS)} loads", worst < MOST_MS)
-    return Section(rows, [kept], [ADDED])
+        p99 = _ms(added, 0.99)
+        full = f"a campaign at {load.rate:,.0f} of {load.limit:,.0f}/s"
+        what = f"{full} adds less than {MOST_MS:.0f} ms to a conversation (p99)"
+        goals.append(Goal(what, f"{p99:.1f} ms", p99 < MOST_MS))
+    return Section(rows, goals, [ADDED])
 
 
 async def _talk(world: World, at_work: Sending, seconds: float) -> tuple[list[float], list[float]]:
