@@ -76,7 +76,7 @@ class ConsoleApp(App[str], inherit_bindings=False):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (24, "-h24"), (40, "-h40")]  # noqa: RUF012  as Textual declares it
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(_EVERYWHERE),
-        Binding("ctrl+p", "command_palette", "commands", show=False),
+        Binding("ctrl+p,colon", "command_palette", "commands", show=False),
         Binding("ctrl+c", "key('interrupt')", "what q and Q do", show=False, priority=True),
     ]
 

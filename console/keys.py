@@ -54,6 +54,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("panel(5)", ("5",), "5", "panel: events", "Move", kind=Kind.MOVE, palette=False),
     Action("enter", ("enter",), "⏎", "apply a staged rate; else open what is under the cursor; on a hold: lift it",
            "Move", "open", Level.DEPENDS, palette=False),
+    Action("describe", ("d",), "d", "open what is under the cursor", "Move", palette=False),
     Action("back", ("escape",), "Esc", "drop a staged rate; clear the filter; one level back; never quits", "Move",
            kind=Kind.MOVE, palette=False),
     Action("filter", ("slash",), "/", "show only numbers that contain a text", "Move", "filter"),
@@ -89,7 +90,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("reveal", ("v",), "v", "show the phone number (on a row's page; journalled)", "See", palette=False),
     Action("export", ("S",), "S", "export the screen as SVG", "See"),
     Action("help", ("question_mark",), "?", "this help", "See", "help", palette=True),
-    Action("palette", ("ctrl+p",), "ctrl+p", "all commands by name", "See", "palette", palette=False),
+    Action("palette", ("ctrl+p", "colon"), ":", "all commands by name (or ctrl+p)", "See", "palette", palette=False),
     Action("leave", ("q",), "q", "leave the screen", "See", "leave"),
     Action("interrupt", ("ctrl+c",), "ctrl+c", "says what q and Q do", "See", palette=False),
 )  # fmt: skip

@@ -106,10 +106,7 @@ def world(scenario: Path | None = None, setting: Setting = Setting()) -> Iterato
     with _unwinding(), _directory() as directory, ExitStack() as up:
         up.enter_context(server(directory / EMBEDDED))
         secret, token, port = secrets.token_hex(16), secrets.token_hex(16), _free_port()
-        day = scenario or up.enter_context(as_file(files("engine.simulator") / "demo.json"))
-        api_url = up.enter_context(_simulator(day, secret, token, f"http://127.0.0.1:{port}/webhook"))
         config = Config(
-            api_url=f"{api_url}/v25.0",
             data_dir=directory,
             listen=Address("127.0.0.1", port),
             metrics_listen=Address("127.0.0.1", 0),  # a demo must start whatever else runs here
@@ -117,7 +114,10 @@ def world(scenario: Path | None = None, setting: Setting = Setting()) -> Iterato
             node="demo",
         )
         asyncio.run(_prepare(config, _keep_token(directory, token), setting))
-        yield config
+        # Last: a scenario's seconds count from here, and an import takes some of them.
+        day = scenario or up.enter_context(as_file(files("engine.simulator") / "demo.json"))
+        api_url = up.enter_context(_simulator(day, secret, token, f"http://127.0.0.1:{port}/webhook"))
+        yield config.model_copy(update={"api_url": f"{api_url}/v25.0"})
 
 
 async def _prepare(config: Config, token: str, setting: Setting) -> None:

@@ -88,7 +88,7 @@ class Engine:
         self._late_s = 0.0
         self._credentials = Credentials()
         self.figures = NodeFigures()
-        self.database = DatabaseFigures(db, config.alerts)
+        self.database = DatabaseFigures(db, config.alerts, self.figures.commit_time)
         self.follower = Follower(db, self._follow, self._replay_pauses)
         self.clock = DatabaseClock()
         self.inbound = InboundRate()

@@ -65,7 +65,7 @@ class Watch:
         return replace(
             view,
             throttled_share=sum(figures.throttled.last(at, MINUTE)) / tries if tries else None,
-            granted=figures.accepted.mean(at, MINUTE) if tries else None,
+            granted=_granted(figures.accepted.last(at, MINUTE)) if tries else None,
             silence_s=silence.look(at, heard, figures.results["accepted", None]),
             unknown_growth=self._database.unknown_growth.of(number.number_id),
             lease_lost_s=None if figures.lease_lost_at is None else at - figures.lease_lost_at,
@@ -102,6 +102,12 @@ def open_work(
                 pipeline.moved, patience
             )
     return found
+
+
+def _granted(accepted: Sequence[float]) -> float:
+    """Messages/s since its first acceptance among these seconds: a number that has just begun is not slow for it."""
+    first = next((i for i, count in enumerate(accepted) if count), 0)
+    return sum(accepted) / (len(accepted) - first)
 
 
 def _demand(view: CampaignView, campaign: Campaign) -> Demand:

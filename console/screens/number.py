@@ -9,6 +9,7 @@ from console.line import Line
 from console.screens.pick import Entry, PickScreen, text
 from console.screens.rows import CodesScreen, RowsScreen
 from console.session import Session
+from console.widgets.numbers import throttled
 from engine.domain.errors import describe
 from engine.domain.inspection import RowsOf
 from engine.domain.snapshot import NumberView, Percentiles
@@ -22,12 +23,17 @@ NEXT = {
 }
 BOUNDS = {
     "bucket": "its own rate: raise it with + if the provider's limit allows",
+    "ceiling": "the provider's throttling: it grants less than the configured rate, - or = takes that down to it",
     "rows": "there are not enough ready rows",
     "slots": "requests in flight: answers are slow",
     "database": "our database is the slowest part",
     "provider": "the provider refuses more",
     "hold": "a pause or a hold",
 }
+
+
+ROOMY = 30
+"""Lines of the terminal below which no line is left blank: all facts and both ways down fit into 24."""
 
 
 class NumberScreen(PickScreen):
@@ -46,7 +52,9 @@ class NumberScreen(PickScreen):
         facts = [text(line) for line in self._facts(frame)]
         codes = Line(" error codes and rows of this number", "key")
         open_ = Line(" its rows that are unknown, or sending for more than 2 min", "key")
-        return [*facts, text(Line()), Entry("codes", (codes,)), Entry("unsettled", (open_,))]
+        if self.size.height < ROOMY:
+            facts = [fact for fact in facts if any(line.parts for line in fact.lines)]
+        return [*facts, Entry("codes", (codes,)), Entry("unsettled", (open_,))]
 
     def open(self, key: Hashable) -> None:
         """Its error codes, or its rows without an answer."""
@@ -79,11 +87,11 @@ class NumberScreen(PickScreen):
         owner = clean(n.owner or "no node", frame.glyphs)
         if frame.snapshot is not None and elsewhere(n, frame.snapshot):
             return self._of_another_node(n, frame)
-        window = frame.window
+        window, bound = frame.window, "ceiling" if throttled(n) else n.bound_by
         return [
             _state_line(n, frame),
             _pair("next", _next(n)),
-            _pair("bound by", f"{clean(n.bound_by, frame.glyphs)}: {BOUNDS.get(n.bound_by, '-')}"),
+            _pair("bound by", f"{clean(bound, frame.glyphs)}: {BOUNDS.get(bound, '-')}"),
             Line(),
             _pair("rate", f"{rate(n.rate)}/s of the provider's limit {rate(n.limit)}; ceiling now {rate(n.ceiling)}"),
             _pair("sends", f"{rate(n.sent_per_second)}/s accepted, {rate(n.tries_per_second)}/s tried; last second "
@@ -101,6 +109,7 @@ class NumberScreen(PickScreen):
             _pair("last ok", f"{duration(n.last_accepted_s)} ago" if n.last_accepted_s is not None else "-"),
             _pair("owner", f"{owner}, epoch {n.epoch}, account {clean(n.account, frame.glyphs)}"),
             _pair("campaigns", ", ".join(clean(name, frame.glyphs) for name in n.campaigns) or "none"),
+            Line(),
         ]  # fmt: skip
 
 
@@ -128,15 +137,11 @@ def _trends(n: NumberView, frame: Frame) -> list[Line]:
     lines = []
     for name, points in tracks:
         steps = chosen(points, frame.window, ())
-        top = (
-            duration(max(steps, default=0.0))
-            if name == "wait p95"
-            else rate(round(max(steps, default=0.0), 1))
-        )
-        strip = spark(steps, frame.glyphs.spark) or "not long enough for one step yet"
-        lines.append(
-            Line(f" {name:<12}", "faint").add(strip, "bar").add(f" max {top} in {frame.span}", "faint")
-        )
+        line = Line(f" {name:<12}", "faint")
+        if steps:
+            top = duration(max(steps)) if name == "wait p95" else rate(round(max(steps), 1))
+            line.add(spark(steps, frame.glyphs.spark), "bar").add(f" max {top} in {frame.span}", "faint")
+        lines.append(line if steps else line.add("nothing kept yet", "faint"))
     return lines
 
 

@@ -40,8 +40,8 @@ _STEPS = {"down": 1, "up": -1, "top": -(10**6), "bottom": 10**6}
 _TINY = {"pause": "pause_all", "pause_all": "pause_all", "stop": "stop", "leave": "leave"}
 _KEYS = (
     "down", "up", "top", "bottom", "page_down", "page_up", "next_panel", "previous_panel", "panel(1)", "panel(2)",
-    "panel(3)", "panel(4)", "panel(5)", "enter", "back", "filter", "sort_previous", "sort_next", "pause", "resume",
-    "rate_up", "rate_down", "rate_exact", "reconcile", "undo", "acknowledge", "acknowledge_all", "pause_all",
+    "panel(3)", "panel(4)", "panel(5)", "enter", "describe", "back", "filter", "sort_previous", "sort_next", "pause",
+    "resume", "rate_up", "rate_down", "rate_exact", "reconcile", "undo", "acknowledge", "acknowledge_all", "pause_all",
     "resume_all", "stop", "window", "leave",
 )  # fmt: skip
 
@@ -59,7 +59,7 @@ class OverviewScreen(Screen[None]):
         self._leave = leave
         s, a = session, self.acting
         self._does: dict[str, Callable[[], object]] = {
-            "enter": self._enter, "back": self._back, "filter": self._open_filter,
+            "enter": self._enter, "describe": self._describe, "back": self._back, "filter": self._open_filter,
             "sort_previous": lambda: s.sort(-1), "sort_next": lambda: s.sort(1), "window": s.next_window,
             "pause": a.pause, "resume": a.resume, "rate_up": lambda: s.stage(1), "rate_down": lambda: s.stage(-1),
             "rate_exact": a.rate_exact, "reconcile": a.reconcile, "undo": s.undo,
@@ -156,13 +156,17 @@ class OverviewScreen(Screen[None]):
         self.query_one(_PANELS[index]).focus()
 
     def _enter(self) -> None:
+        if not isinstance(self.focused, NumbersGrid) or not self.acting.apply_staged():
+            self._describe()
+
+    def _describe(self) -> None:
         if isinstance(self.focused, Errors):
             self.app.push_screen(CodesScreen(self.session))
         elif isinstance(self.focused, Stuck):
             self.app.push_screen(RowsScreen(self.session, RowsOf(unsettled=True)))
         elif isinstance(self.focused, AlertLine):
             self.app.push_screen(AlertsScreen(self.session))
-        elif not self.acting.apply_staged() and self.session.cursor is not None:
+        elif self.session.cursor is not None:
             self.app.push_screen(NumberScreen(self.session, self.session.cursor))
 
     def _back(self) -> None:

@@ -55,13 +55,13 @@ def alert_text(alert: AlertView, frame: Frame, with_advice: bool) -> str:
     glyphs = frame.glyphs
     sign = glyphs.critical if alert.severity == "critical" else glyphs.warning
     since = max(0.0, (frame.now - alert.since).total_seconds())
-    state = "" if alert.active else " recovered"
-    if alert.cleared_at is not None:
-        state = f" cleared {alert.cleared_at:%H:%M}Z"
+    over = f"cleared {alert.cleared_at:%H:%M}Z:" if alert.cleared_at is not None else "cleared:"
     cause, target = frame.text(alert.cause), frame.text(alert.target)
     advice = f" {glyphs.arrow} {frame.text(alert.advice)}" if with_advice and alert.advice else ""
     acked = f" (acked {frame.text(alert.author)})" if alert.acknowledged else ""
-    return f"{sign if alert.active else glyphs.normal}{target} {cause} {age(since)} ago{state}{acked}{advice}"
+    if alert.active:
+        return f"{sign}{target} {cause} {age(since)} ago{acked}{advice}"
+    return f"{glyphs.normal}{target} {over} {cause} {age(since)} ago{acked}"
 
 
 def _tail(frame: Frame, others: int, fresh: bool, focused: bool) -> Line:

@@ -53,7 +53,7 @@ SYSTEM_RULES = (
     Rule(
         "database_slow",
         WARNING,
-        "Postgres takes longer than a quarter of a second for the books.",
+        "Postgres takes longer than a quarter of a second for the books, or than a second for our commits.",
         "Look at its load, disks and locks; a long transaction or a missing vacuum is the usual cause.",
         _slow,
         'max(tidegate_database_state{state="slow"}) == 1',

@@ -30,13 +30,16 @@ DUE_FOR = 20.0
 SLOW = 0.25
 """Seconds that the books may take before the database is called slow."""
 
+SLOW_COMMIT = 1.0
+"""Seconds (p99 of the last minute) for our own commits: somebody's lock holds them up while readers go on."""
+
 log = structlog.get_logger()
 
 
 class DatabaseFigures:
     """The newest answers; what is not known yet is empty."""
 
-    def __init__(self, db: Pool, thresholds: Thresholds = DEFAULTS) -> None:
+    def __init__(self, db: Pool, thresholds: Thresholds = DEFAULTS, commits: Histogram | None = None) -> None:
         self.planned: dict[int, int] = {}
         self.counts: dict[int, dict[State, int]] = {}
         self.tallies: dict[int, Tallies] = {}
@@ -55,6 +58,7 @@ class DatabaseFigures:
         self.controls: Mapping[int, Sequence[ControlSend]] = {}
         """What control phones were sent, by campaign_id."""
         self._db = db
+        self._commits = commits
         self._delivered_after = thresholds.delivered_after_s
         self._due: dict[int, int] = {}
         self._due_at = float("-inf")
@@ -89,12 +93,17 @@ class DatabaseFigures:
                 if beat % DELIVERED_EVERY == 0:
                     self.delivered.see(await figures.delivered(self._db, self._delivered_after))
                 self.round_trip.add(time(), took)
-                self.database = "slow" if took > SLOW else "ok"
+                self.database = "slow" if took > SLOW or self.commits_wait(time()) else "ok"
                 self.progress.see(started, self.counts, set(self._due.values()))
                 beat += 1
             except DATABASE_FAULTS:
                 self.database = "away"
             await asyncio.sleep(BOOKS_EVERY)
+
+    def commits_wait(self, now: float) -> bool:
+        """Whether ours have waited of late."""
+        found = self._commits.percentiles(now) if self._commits is not None else None
+        return found is not None and found.p99 > SLOW_COMMIT
 
     async def _read_books(self) -> None:
         """Of one moment: what was planned and what is counted must be comparable."""

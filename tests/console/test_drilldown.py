@@ -25,7 +25,17 @@ from engine.domain.inspection import (
 )
 from engine.domain.snapshot import Past
 from tests.console.answers import CODES, HOLDS, JOURNAL, NODES, ROW, ROWS, STORY
-from tests.console.support import HELD, HOSTILE, NIGHT, FakeLink, Running, bad_night, normal, running
+from tests.console.support import (
+    HELD,
+    HOSTILE,
+    NIGHT,
+    FakeLink,
+    Running,
+    a_number,
+    bad_night,
+    normal,
+    running,
+)
 
 SIZES = [(80, 24), (120, 40)]
 
@@ -232,3 +242,12 @@ async def test_the_trends_page_follows_the_window() -> None:
         assert line.split()[1:4] == ["3", "2", "3"]
         await run.press("w")
         assert "TRENDS of 15m" in run.text()
+
+
+async def test_a_throttled_number_is_bound_by_its_ceiling_and_no_raise_is_advised() -> None:
+    slowed = a_number("0011", state="slowed", ceiling=25.0, bound_by="bucket")
+    async with running(normal(numbers=(slowed,)), (120, 40)) as run:
+        assert "ceiling" in next(line for line in run.text().splitlines() if "0011" in line)
+        await run.press("d")
+        assert "it grants less than the configured rate" in run.text()
+        assert "raise it with +" not in run.text()
