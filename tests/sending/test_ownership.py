@@ -42,7 +42,7 @@ class KeptStamps(Stage):
 class OneNode:
     """A node's ownership at work, and the numbers that it follows."""
 
-    def __init__(self, pool: Pool, numbers: dict[int, Number], name: str) -> None:
+    def __init__(self, pool: Pool, numbers: dict[int, Number], name: str, seconds: float = LEASE) -> None:
         figures = NodeFigures()
         shared = Shared(
             db=pool,
@@ -58,7 +58,7 @@ class OneNode:
             request_deadline=20.0,
         )
         self.numbers = numbers
-        node = Node(Identity(uuid4(), name, "host", 1, None), LEASE)
+        node = Node(Identity(uuid4(), name, "host", 1, None), seconds)
         self.ownership = Ownership(shared, node, lambda: self.numbers, pool)
         self._task = asyncio.create_task(self.ownership.run())
 
@@ -97,8 +97,8 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def node(pool: Pool, name: str = "one") -> AsyncIterator[OneNode]:
-    made = OneNode(pool, (await desired.read(pool)).numbers, name)
+async def node(pool: Pool, name: str = "one", seconds: float = LEASE) -> AsyncIterator[OneNode]:
+    made = OneNode(pool, (await desired.read(pool)).numbers, name, seconds)
     try:
         yield made
     finally:
@@ -168,6 +168,19 @@ async def test_a_stolen_lease_ends_the_pipeline(pool: Pool) -> None:
         await pool.execute(STOLEN)
         await until(lambda: one.pipeline() is not pipeline)
         assert pipeline.stopped() is not None
+
+
+async def test_a_lease_of_its_own_that_ran_out_is_taken_back_without_waiting_for_it_to_stand_still(
+    pool: Pool,
+) -> None:
+    await builders.number(pool)
+    async with node(pool, seconds=10 * WAIT) as one:
+        old = await one.owns()
+        old.lease_until = 0.0  # as after an outage that was longer than the lease
+        await until(lambda: one.pipeline() not in (None, old))
+        new = await one.owns()
+        assert new.permission.epoch > old.permission.epoch
+        assert old.stopped() is not None
 
 
 async def test_a_number_that_was_removed_is_given_up(pool: Pool) -> None:
