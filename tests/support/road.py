@@ -12,6 +12,10 @@ from tests.support.world import free_port
 
 BYTES = 1 << 16
 
+GIVEN_UP_S = 9.0
+"""Seconds after which the kernel at the far end finds that nobody answers its keepalives, as the engine asks of it:
+5 s of rest and two probes, 2 s apart. Here they are answered by this machine, so it has to be played."""
+
 
 class Road:
     """A TCP relay to a port or a socket file that may swallow everything, in both directions, without a word."""
@@ -24,6 +28,8 @@ class Road:
         self._losing = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._streams: list[asyncio.StreamWriter] = []
+        self._onward: list[asyncio.StreamWriter] = []
+        self._giving_up: asyncio.TimerHandle | None = None
 
     def swallow(self) -> None:
         """From now on nothing arrives, and nobody is told."""
@@ -33,6 +39,10 @@ class Road:
         """As `swallow`, and what is open then stays silent for ever: only new connections are ever carried again."""
         self._losing = True
         self._open.clear()
+        lost, self._onward = self._onward, []
+        self._giving_up = asyncio.get_running_loop().call_later(
+            GIVEN_UP_S, lambda: [stream.transport.abort() for stream in lost]
+        )
 
     def let_through(self) -> None:
         """What was held arrives now, late; nothing of what was lost."""
@@ -52,6 +62,7 @@ class Road:
         else:
             onward, out = await asyncio.open_unix_connection(self._target)
         self._streams.append(out)
+        self._onward.append(out)
         for source, sink in ((reader, out), (onward, writer)):
             task = asyncio.create_task(self._pump(source, sink))
             self._tasks.add(task)
@@ -66,6 +77,8 @@ class Road:
         sink.close()
 
     async def end(self) -> None:
+        if self._giving_up is not None:
+            self._giving_up.cancel()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
