@@ -40,9 +40,7 @@ class Road:
         self._losing = True
         self._open.clear()
         lost, self._onward = self._onward, []
-        self._giving_up = asyncio.get_running_loop().call_later(
-            GIVEN_UP_S, lambda: [stream.transport.abort() for stream in lost]
-        )
+        self._giving_up = asyncio.get_running_loop().call_later(GIVEN_UP_S, _abort, lost)
 
     def let_through(self) -> None:
         """What was held arrives now, late; nothing of what was lost."""
@@ -86,6 +84,11 @@ class Road:
             stream.transport.abort()
             with contextlib.suppress(ConnectionError):
                 await stream.wait_closed()
+
+
+def _abort(streams: list[asyncio.StreamWriter]) -> None:
+    for stream in streams:
+        stream.transport.abort()
 
 
 @asynccontextmanager
