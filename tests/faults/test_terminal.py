@@ -2,115 +2,106 @@
 
 from __future__ import annotations
 
-import array
 import asyncio
-import fcntl
-import os
-import pty
+import itertools
 import signal
-import struct
-import termios
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import time
+from datetime import UTC, datetime, timedelta
+
+import psutil  # type: ignore[import-untyped]
+import pytest
 
 from engine.domain.recipient import State
-from tests.support.process import ROOT, TIDEGATE, without_settings
+from tests.support.screen import Screen, screen
 from tests.support.world import NUMBER, World, scenario, world
 
 RATE = 40
 PEOPLE = 700
-COLUMNS, ROWS = 120, 40
 
-
-class Terminal:
-    """`tidegate run` as the foreground of a pty whose other end is ours."""
-
-    def __init__(self, process: asyncio.subprocess.Process, master: int) -> None:
-        self.process, self.pid, self._master = process, process.pid, master
-
-    def read(self) -> bytes:
-        """What is there now."""
-        try:
-            return os.read(self._master, 65536)
-        except BlockingIOError:
-            return b""
-
-    def type(self, keys: bytes) -> None:
-        os.write(self._master, keys)
-
-    @property
-    def unread(self) -> int:
-        """Bytes that were painted and not read."""
-        waiting = array.array("i", [0])
-        fcntl.ioctl(self._master, termios.FIONREAD, waiting)
-        return waiting[0]
-
-    def hang_up(self) -> None:
-        if self._master >= 0:
-            os.close(self._master)
-        self._master = -1
-
-
-@asynccontextmanager
-async def terminal(w: World) -> AsyncIterator[Terminal]:
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    os.set_blocking(master, False)
-    process = await asyncio.create_subprocess_exec(
-        *TIDEGATE,
-        "run",
-        cwd=w.directory,
-        env=without_settings() | w.environment | {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color"},
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        start_new_session=True,
-        preexec_fn=_take_terminal,
-    )
-    os.close(slave)
-    made = Terminal(process, master)
-    try:
-        yield made
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-        made.hang_up()
-
-
-def _take_terminal() -> None:
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that the hang-up is told to it
+QUICK, STALLED_S = 300, 60.0
+LONGEST_GAP_S = 1.0
+GROWS_BY_LESS_THAN_MB = 8.0
+A_FEW_FRAMES = 100_000
+"""Bytes: what had been painted before the console noticed, and one picture of now. A minute's worth is more."""
 
 
 async def test_a_terminal_that_stalls_and_then_goes_away_stops_nothing(database_url: str) -> None:
-    async with world(database_url, scenario(), {NUMBER: RATE}) as w, terminal(w) as screen:
-        await w.until(lambda: _painted(screen), "the first screen")
+    async with world(database_url, scenario(), {NUMBER: RATE}) as w, screen(w, "run") as shown:
+        await shown.until("LIVE")
         await w.campaign(people=PEOPLE)
 
-        before, unread = await _requests(w), -1
-        while unread < (now := screen.unread):  # nobody reads: it grows until the terminal takes no more
-            unread = now
-            screen.type(b"?")  # something to paint
-            await w.until_requests(await _requests(w) + RATE)
+        shown.look_away()
+        before, unread = await _requests(w), await _until_full(w, shown)
         stalled = await _requests(w)
         assert stalled > before
         await w.until_requests(stalled + 2 * RATE)
-        assert screen.unread == unread, "the terminal was not full"
+        assert shown.unread == unread, "the terminal was not full"
 
-        screen.hang_up()
+        shown.hang_up()
         await w.until_counts(read=PEOPLE)
-        assert screen.process.returncode is None, "the process went with its terminal"
-        screen.process.send_signal(signal.SIGTERM)
+        assert shown.process.returncode is None, "the process went with its terminal"
+        shown.process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(60):
-            assert await screen.process.wait() == 143
+            assert await shown.process.wait() == 143
         assert await w.counts() == {State.READ: PEOPLE}
         assert len(await w.prove()) == PEOPLE
         log = (w.directory / "data" / "tidegate.log").read_text()
         assert "the screen is gone, the engine goes on" in log
 
 
-async def _painted(screen: Terminal) -> bool:
-    return b"LIVE" in screen.read()
+@pytest.mark.soak
+async def test_a_minute_without_a_reader_costs_no_send_and_no_memory_and_ends_in_one_picture_of_now(
+    database_url: str,
+) -> None:
+    people = round(QUICK * (STALLED_S + 60))
+    async with world(database_url, scenario(), {NUMBER: QUICK}) as w, screen(w, "run") as shown:
+        await shown.until("LIVE")
+        await w.campaign(people=people)
+        await w.until_requests(5 * QUICK)
+        shown.look_away()
+        await _until_full(w, shown)
+        began, process = time.monotonic(), psutil.Process(shown.pid)
+        at_first, used = process.memory_info().rss, process.cpu_times()
+        await asyncio.sleep(STALLED_S)  # the fault itself
+        grown, stalled_s = process.memory_info().rss - at_first, time.monotonic() - began
+        cores = (sum(process.cpu_times()[:2]) - sum(used[:2])) / stalled_s
+        painted = shown.painted
+        shown.look()
+        await shown.until(_from_now_on())
+        newest = shown.painted - painted
+        gap = await _longest_gap_s(w, began, began + stalled_s)
+        print(
+            f"stalled {stalled_s:.0f} s: longest gap {1000 * gap:.0f} ms, {grown / 1e6:+.1f} MB, "
+            f"{cores:.0%} of a core, {newest:,} bytes until the picture was of now"
+        )
+        assert gap < LONGEST_GAP_S
+        assert grown / 1e6 < GROWS_BY_LESS_THAN_MB
+        assert newest < A_FEW_FRAMES
+
+
+async def _until_full(w: World, shown: Screen) -> int:
+    """Nobody reads: what is unread grows until the terminal takes no more. Bytes."""
+    unread = -1
+    while unread < (now := shown.unread):
+        unread = now
+        shown.type(b"?")  # something to paint
+        await w.until_requests(await _requests(w) + RATE)
+    return unread
+
+
+async def _longest_gap_s(w: World, since: float, until: float) -> float:
+    """Between two requests that reached the provider in this time of its own clock, which is this machine's."""
+    at: list[float] = [entry["at_us"] / 1e6 for entry in await w.sim.ledger()]
+    inside = [t for t in at if since <= t <= until]
+    assert len(inside) > 10 * QUICK
+    gaps: list[float] = [later - earlier for earlier, later in itertools.pairwise(inside)]
+    return max(gaps)
+
+
+def _from_now_on() -> str:
+    """A pattern: the clock of the header, at any second of the minute that begins now."""
+    begins = datetime.now(UTC)
+    return "|".join(f"{begins + timedelta(seconds=n):%H:%M:%S}Z" for n in range(60))
 
 
 async def _requests(w: World) -> int:
