@@ -113,6 +113,11 @@ def totals(snapshot: Snapshot) -> Totals:
     )
 
 
+def differs(sent: float, tries: float) -> bool:
+    """Whether tries are more than what is accepted; a few answers that are just on their way do not count."""
+    return tries - sent >= max(0.5, sent * 0.03)
+
+
 def elsewhere(number: NumberView, snapshot: Snapshot) -> bool:
     """Whether another node sends from it: this one then knows neither its pace nor its waits."""
     return not snapshot.attached and number.owner is not None and number.owner != snapshot.node

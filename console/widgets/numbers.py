@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from console.format import Glyphs, age, clean, duration, number, percent, rate, spark
-from console.frame import Frame, elsewhere
+from console.frame import Frame, differs, elsewhere
 from console.history import chosen
 from console.line import Line
 from console.rows import Severity, severity
@@ -150,7 +150,7 @@ def _name(n: NumberView, frame: Frame) -> tuple[str, str]:
 def _sent(n: NumberView, _frame: Frame) -> tuple[str, str]:
     """Accepted per second; tries per second beside it wherever they differ."""
     sent, tries = f"{n.sent_per_second:.1f}", f"{n.tries_per_second:.0f}"
-    if abs(n.tries_per_second - n.sent_per_second) < max(0.5, n.sent_per_second * 0.01):
+    if not differs(n.sent_per_second, n.tries_per_second):
         return sent, "text"
     return (f"{n.sent_per_second:.0f}" if n.sent_per_second >= 100 else sent) + f"/{tries}", "warning"
 
@@ -178,6 +178,8 @@ def _why(n: NumberView, frame: Frame) -> tuple[str, str]:
     text = n.state if n.state != "active" else ""
     if n.state == "waiting" and n.until is not None:
         text += f" {age((n.until - frame.now).total_seconds())}"
+    if not text and frame.snapshot is not None and frame.snapshot.attached and n.owner is not None:
+        return f" on {clean(n.owner, frame.glyphs)}", "faint"
     return " " + clean(text, frame.glyphs), _ROLES[severity(n)]
 
 
@@ -206,7 +208,7 @@ _CEIL_WIDTH = 5
 COLUMNS: tuple[Column, ...] = (
     Column("ST", 5, _state, "how bad it is, then what it does: see Signs", "<"),
     Column("NUMBER", 10, _name, "the last digits of the phone number, and its account where that is a name", "<"),
-    Column("STATE", 12, _why, "why it is not sending at full rate; empty when it is", "<", wide_only=True),
+    Column("STATE", 12, _why, "why it is not at full rate; empty when it is (attached: its node)", "<", wide_only=True),
     Column("SENT/S", 9, _sent, "accepted messages per second, mean of 5 s; 58/60: 58 accepted of 60 tried", live=True),
     Column("CFG", 5, lambda n, _: (rate(n.rate), "text"), "the configured rate: what campaigns may send per second"),
     Column("CEIL", _CEIL_WIDTH, lambda n, _: (rate(n.ceiling), "warning" if n.ceiling < n.rate else "text"),

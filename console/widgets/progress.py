@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from console.format import bar, clean, duration, eta, number, percent, rate
-from console.frame import Frame, totals
+from console.frame import Frame, differs, totals
 from console.history import chosen
 from console.line import Line
 from console.widgets.header import fitted
@@ -24,7 +24,7 @@ class Progress(LinePanel):
         t = totals(snapshot)
         share = t.sent / t.planned if t.planned else 0.0
         pace = Line(f"{rate(t.sent_per_s)}/s", "strong").add(f" of {rate(t.rate)} ({percent(t.use)})")
-        if round(t.tries_per_s, 1) != round(t.sent_per_s, 1):
+        if differs(t.sent_per_s, t.tries_per_s):
             pace.add(f" tries {rate(t.tries_per_s)}/s", "warning")
         wait = chosen(snapshot.past.token_wait, frame.window, snapshot.token_wait)
         sent = f"{number(t.sent)}/{number(t.planned)} {percent(share)}"

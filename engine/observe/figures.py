@@ -31,7 +31,10 @@ SLOW = 0.25
 """Seconds that the books may take before the database is called slow."""
 
 SLOW_COMMIT = 1.0
-"""Seconds (p99 of the last minute) for our own commits: somebody's lock holds them up while readers go on."""
+"""Seconds of our own commits, in the last minute: somebody's lock holds them up while readers go on."""
+
+MANY = 200
+"""Commits of which one in a hundred means something; of fewer, one in twenty must have waited."""
 
 log = structlog.get_logger()
 
@@ -103,7 +106,9 @@ class DatabaseFigures:
     def commits_wait(self, now: float) -> bool:
         """Whether ours have waited of late."""
         found = self._commits.percentiles(now) if self._commits is not None else None
-        return found is not None and found.p99 > SLOW_COMMIT
+        if found is None:
+            return False
+        return found.p95 > SLOW_COMMIT or (found.count >= MANY and found.p99 > SLOW_COMMIT)
 
     async def _read_books(self) -> None:
         """Of one moment: what was planned and what is counted must be comparable."""

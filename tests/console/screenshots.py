@@ -1,4 +1,4 @@
-"""`make screenshots`: the pictures of the README, from a real simulated run. Needs about a minute and a half.
+"""`make screenshots`: the pictures of the README, from a real simulated run. Needs about three minutes.
 
 Each is made by the console's own export, from an engine that really sends to the simulator.
 """
@@ -20,14 +20,15 @@ from console.export import svg_to_png
 from console.host import EngineHost
 from console.link import EngineLink
 from engine.config import Config, RunOptions
-from engine.demo import world
+from engine.demo import Setting, world
 from engine.domain.snapshot import Snapshot
+from engine.drills import QUICK
 
 Story = Callable[[EngineHost, Config], Coroutine[Any, Any, None]]
 
 PICTURES = Path(__file__).parents[2] / "screenshots"
 SMALL, LARGE = (80, 24), (120, 40)
-PATIENCE = 60.0
+PATIENCE = 90.0
 
 GOOD_DAY: dict[str, object] = {
     "numbers": {
@@ -79,7 +80,9 @@ def _run(scenario: dict[str, object], story: Story) -> None:
     with tempfile.TemporaryDirectory() as place:
         day = Path(place) / "day.json"
         day.write_text(json.dumps(scenario), "utf-8")
-        with world(day) as config:
+        setting = Setting(people=12_000, unknown_policy="resend", unknown_after=40.0)
+        with world(day, setting) as config:
+            config = config.model_copy(update={"alerts": QUICK, "request_deadline": 5.0})
             asyncio.run(_with_engine(config, story))
 
 
@@ -100,12 +103,11 @@ async def _good_day(host: EngineHost, _config: Config) -> None:
     os.environ["NO_COLOR"] = "1"
     await _picture(host, "overview-no-color-80x24", SMALL)
     del os.environ["NO_COLOR"]
-    await _picture(host, "reconcile-80x24", SMALL, "R")
     await _picture(host, "help-80x24", SMALL, "question_mark")
 
 
 async def _throttled_day(host: EngineHost, _config: Config) -> None:
-    await _until(host, lambda s: any(n.state == "slowed" for n in s.numbers) and s.uptime_s > 20)
+    await _until(host, lambda s: any("throttled" in a.cause for a in s.alerts) and s.uptime_s > 20)
     await _picture(host, "throttled-120x40", LARGE)
 
 
@@ -116,6 +118,8 @@ async def _bad_day(host: EngineHost, _config: Config) -> None:
     await _picture(host, "held-80x24", SMALL)
     await _picture(host, "row-timeline-80x24", SMALL, "2", "enter", "enter", "enter")
     await _picture(host, "holds-80x24", SMALL, "h")
+    await _until(host, lambda s: s.uptime_s > 65)
+    await _picture(host, "reconcile-80x24", SMALL, "R")
 
 
 async def _three_nodes(host: EngineHost, config: Config) -> None:
