@@ -108,6 +108,21 @@ def test_a_report_as_text_and_as_csv_holds_the_same_figures(lived: Tidegate) -> 
     assert {len(row) for row in table} == {4}
 
 
+def test_a_report_says_that_a_rate_is_todays_and_when_it_was_set_before(lived: Tidegate) -> None:
+    assert lived(f"number rate {NUMBER} 40").exit_code == 0
+    assert lived(f"number rate {NUMBER} 40").exit_code == 0  # changes nothing
+    (change,) = json.loads(lived("campaign report sale --json").stdout)["pace_changes"]
+    assert (change["number"], change["act"], change["before"], change["after"]) == (
+        NUMBER,
+        "rate",
+        "64",
+        "40",
+    )
+    text = lived("campaign report sale").stdout
+    assert "RATE/S NOW" in text
+    assert f"rate of {NUMBER} from 64 to 40 (messages/s), by " in text
+
+
 def test_a_report_that_does_not_add_up_says_so_and_ends_with_five(lived: Tidegate, database_url: str) -> None:
     execute(database_url, "UPDATE campaign SET planned = planned + 1")
     done = lived("campaign report sale")

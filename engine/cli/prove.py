@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 BROKEN = 5
 
+NOT_LOOKED_AT = (
+    "Not looked at: 4 (pause means stop), 6 (one owner) and 7 (a failed try never recreates its work). They are about "
+    "moments that no row keeps; the project's tests prove them."
+)
+
 Campaign = Annotated[
     str | None, typer.Option("--campaign", metavar="NAME", help="This one alone (default: all).")
 ]
@@ -112,7 +117,12 @@ def _json(done: "Audit") -> dict[str, Any]:
         "holds": done.holds,
         "checks": [asdict(check) for check in done.checks],
         "windows": [
-            {**asdict(window), "at": window.at.isoformat() if window.at else None} for window in done.windows
+            {
+                **asdict(window),
+                "at": window.at.isoformat() if window.at else None,
+                "busiest_at": window.busiest_at.isoformat() if window.busiest_at else None,
+            }
+            for window in done.windows
         ],
     }
 
@@ -125,21 +135,25 @@ def _print(done: "Audit") -> None:
             for check in done.checks
         ],
     )
+    print(NOT_LOOKED_AT)
     if done.windows:
         print()
         print_table(
-            ["NUMBER", "SENDS", "MOST IN ANY SECOND", "ALLOWED", "USED", "AT"],
+            ["NUMBER", "SENDS", "FULLEST SECOND", "ENDED AT", "BUSIEST SECOND", "ENDED AT"],
             [
                 (
                     window.number,
                     window.sends,
-                    window.worst,
-                    window.allowed,
-                    f"{window.share:.0%}",
+                    f"{window.worst:,} of {window.allowed:,} allowed ({window.share:.0%})",
                     window.at.isoformat(timespec="milliseconds") if window.at else None,
+                    f"{window.busiest:,} of {window.busiest_allowed:,} allowed",
+                    window.busiest_at.isoformat(timespec="milliseconds") if window.busiest_at else None,
                 )
                 for window in done.windows
             ],
+        )
+        print(
+            "Fullest: the largest share of what the rate allowed then. Busiest: the most sends. Of campaigns."
         )
     for check in done.checks:
         for offender in check.offenders:

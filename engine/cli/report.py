@@ -104,6 +104,17 @@ def as_object(found: "Closing") -> dict[str, object]:
             }
             for p in found.paces
         ],
+        "pace_changes": [
+            {
+                "at": c.at.isoformat(timespec="seconds"),
+                "number": c.number,
+                "act": c.act,
+                "before": c.before,
+                "after": c.after,
+                "author": c.author,
+            }
+            for c in found.pace_changes
+        ],
         "controls": found.controls.as_json() if found.controls else None,
     }
 
@@ -132,6 +143,15 @@ def lines(found: "Closing") -> list[tuple[object, ...]]:
         figures = {"tries": p.tries, "throttled": p.throttled, "mean per second": p.mean}
         figures |= {"best minute per second": p.best, "rate": p.rate, "limit": p.limit}
         rows += [("number", p.number, word, value) for word, value in figures.items()]
+    rows += [
+        (
+            "pace change",
+            c.number,
+            f"{c.act}, {c.at.isoformat(timespec='seconds')}",
+            f"{c.before} to {c.after}",
+        )
+        for c in found.pace_changes
+    ]
     for one in found.controls.phones if found.controls else ():
         for word in ("sent", "delivered", "failed", "not_sent"):
             rows.append(("control", masked(one.phone), word, getattr(one, word)))
@@ -167,7 +187,7 @@ def _print(found: "Closing") -> None:
         f"({found.confirmed_duplicates:,} confirmed), {found.assumed_sent:,} assumed sent\n"
     )
     print_table(
-        ["NUMBER", "TRIES", "THROTTLED", "MEAN/S", "BEST MINUTE/S", "RATE/S", "LIMIT/S"],
+        ["NUMBER", "TRIES", "THROTTLED", "MEAN/S", "BEST MINUTE/S", "RATE/S NOW", "LIMIT/S NOW"],
         [
             (
                 p.display,
@@ -181,6 +201,9 @@ def _print(found: "Closing") -> None:
             for p in found.paces
         ],
     )
+    for c in found.pace_changes:
+        at = c.at.isoformat(timespec="seconds")
+        print(f"{at}: {c.act} of {c.number} from {c.before} to {c.after} (messages/s), by {c.author}")
     if found.line:
         print()
         print_table(

@@ -46,6 +46,9 @@ class ReportCommands(Acts):
             since = await campaign_reports.created_at(db, id_)
             minutes = await campaign_reports.minutes(db, id_, since, THROTTLE_CODES)
             grants = await campaign_reports.grants(db, id_)
+            changes = await campaign_reports.pace_changes(
+                db, [grant.id for grant in grants], row.started_at, row.finished_at
+            )
             standing = await controls.standing(db, id_)
         failed = sorted(tallies.errors.items(), key=lambda item: (-item[1], item[0]))
         known = sum(tallies.errors.values())
@@ -77,6 +80,7 @@ class ReportCommands(Acts):
             folded_lines=imports.folded,
             line=_line(minutes),
             paces=[_pace(grant, minutes) for grant in grants],
+            pace_changes=changes,
             controls=standing,
         )
 

@@ -30,7 +30,9 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class NumberWindows:
-    """The fullest second of one number. `share`: of what that second allowed."""
+    """Two seconds of one number, by its campaign sends: the fullest, which used the largest `share` of what its rate
+    allowed then (`worst` of `allowed`), and the busiest, which held the most sends. `sends`: of campaigns and of
+    conversations."""
 
     number: str
     sends: int
@@ -38,6 +40,9 @@ class NumberWindows:
     allowed: int
     share: float
     at: datetime | None
+    busiest: int
+    busiest_allowed: int
+    busiest_at: datetime | None
     breaches: int
     first: str | None
 
@@ -230,7 +235,20 @@ def _result(number: str, check: Windows) -> NumberWindows:
     if first is not None:
         at = (_EPOCH + timedelta(microseconds=first.at)).isoformat()
         text = f"at {at}: {first.count} of {first.allowed} ({first.kind})"
-    at_worst = _EPOCH + timedelta(microseconds=check.worst_at) if check.worst_at is not None else None
     return NumberWindows(
-        number, check.sends, check.worst, check.worst_allowed, check.share, at_worst, check.breaches, text
+        number=number,
+        sends=check.sends,
+        worst=check.worst,
+        allowed=check.worst_allowed,
+        share=check.share,
+        at=_moment(check.worst_at),
+        busiest=check.busiest,
+        busiest_allowed=check.busiest_allowed,
+        busiest_at=_moment(check.busiest_at),
+        breaches=check.breaches,
+        first=text,
     )
+
+
+def _moment(us: int | None) -> datetime | None:
+    return _EPOCH + timedelta(microseconds=us) if us is not None else None

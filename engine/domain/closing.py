@@ -31,8 +31,8 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """One number: what it sent for the campaign, against what it may. `mean` over the time between its first and its
-    last try, `best` over its best whole minute; messages/s."""
+    """One number: what it sent for the campaign. `mean` over the time between its first and its last try, `best` over
+    its best whole minute, `rate` and `limit` as they are set now; messages/s."""
 
     number: str
     display: str
@@ -42,6 +42,18 @@ class Pace:
     best: float
     rate: float
     limit: float
+
+
+@dataclass(frozen=True, slots=True)
+class PaceChange:
+    """A number's rate or limit was set while the campaign ran. `before`, `after`: in the journal's words."""
+
+    at: datetime
+    number: str
+    act: str
+    before: str
+    after: str
+    author: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +80,7 @@ class Closing:
     folded_lines: int
     line: Sequence[Beat]
     paces: Sequence[Pace]
+    pace_changes: Sequence[PaceChange] = ()
     controls: ControlStanding | None = None
     """Its control phones, who are in none of the figures above."""
 

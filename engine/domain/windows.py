@@ -53,6 +53,10 @@ class Windows:
         """The most campaign sends of any window, and what that window allowed."""
         self.worst_allowed = 1
         self.worst_at: int | None = None
+        self.busiest = 0
+        """The most campaign sends of any window in plain number, whatever its share: the rate may have changed."""
+        self.busiest_allowed = 1
+        self.busiest_at: int | None = None
         self._window: deque[Send] = deque()
         self._campaign = 0
         self._tail: list[Send] = []
@@ -92,6 +96,8 @@ class Windows:
             most = allowed(send.rate)
             if self._campaign * self.worst_allowed > self.worst * most:
                 self.worst, self.worst_allowed, self.worst_at = self._campaign, most, send.db
+            if self._campaign > self.busiest:
+                self.busiest, self.busiest_allowed, self.busiest_at = self._campaign, most, send.db
             if self._campaign > most:
                 self._breach(Breach(send.db, self._campaign, most, "rate"))
         if len(self._window) > allowed(send.limit):

@@ -6,6 +6,7 @@ Reads each row and each try of one campaign once; minutes for tens of millions, 
 from dataclasses import dataclass
 from datetime import datetime
 
+from engine.domain.closing import PaceChange
 from engine.postgres.pool import Executor
 
 STATEMENT_SECONDS = 1_800.0
@@ -43,6 +44,13 @@ EXPIRED = """
 SELECT r.code, r.tries > 0 AS tried, count(*)::bigint
   FROM lane l JOIN recipient r USING (lane_id) WHERE l.campaign_id = $1 AND r.state = 'x'
  GROUP BY 1, 2 ORDER BY 3 DESC, 1 NULLS FIRST, 2
+"""
+
+PACE_CHANGES = """
+SELECT at, target, act, before, after, author FROM journal
+ WHERE target = ANY($1) AND act IN ('rate', 'limit') AND before IS DISTINCT FROM after
+   AND before IS NOT NULL AND after IS NOT NULL AND at >= $2 AND ($3::timestamptz IS NULL OR at <= $3)
+ ORDER BY id
 """
 
 
@@ -88,6 +96,15 @@ async def minutes(db: Executor, campaign_id: int, since: datetime, throttles: li
 async def grants(db: Executor, campaign_id: int) -> list[Grant]:
     """Of all numbers that have sent for it, or may."""
     return [Grant(*row) for row in await db.fetch(GRANTS, campaign_id, timeout=STATEMENT_SECONDS)]
+
+
+async def pace_changes(
+    db: Executor, numbers: list[str], since: datetime | None, until: datetime | None
+) -> list[PaceChange]:
+    """What was set of these numbers' rates and limits, oldest first. `since` None: the campaign has not begun."""
+    if since is None:
+        return []
+    return [PaceChange(*row) for row in await db.fetch(PACE_CHANGES, numbers, since, until)]
 
 
 async def suppressed(db: Executor, campaign_id: int) -> dict[str, int]:

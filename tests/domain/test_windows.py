@@ -70,6 +70,14 @@ def test_the_fullest_window_is_the_one_that_used_the_largest_share() -> None:
     assert (check.worst, check.worst_allowed, check.share, check.worst_at) == (2, 2, 1.0, 5 * SECOND + 1)
 
 
+def test_the_busiest_window_is_told_apart_from_the_fullest() -> None:
+    slow = [send(0, rate=2), send(1, rate=2)]
+    fast = [send(5 * SECOND + at, rate=64) for at in range(36)]
+    check = checked([*slow, *fast])
+    assert (check.worst, check.worst_allowed, check.worst_at) == (2, 2, 1)
+    assert (check.busiest, check.busiest_allowed, check.busiest_at) == (36, 64, 5 * SECOND + 35)
+
+
 def test_a_take_over_inside_a_second_is_counted_together() -> None:
     old = [Send(1, 900 + i, i, 0, True, 3, 5) for i in range(3)]
     new = Send(2, 5, 400_000, 0, True, 3, 5)
