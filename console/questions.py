@@ -52,7 +52,7 @@ def question(act: Act, snapshot: Snapshot, label: Callable[[str], str], glyphs: 
     if isinstance(act, ResumeCampaign):
         name = clean(act.campaign, glyphs)
         return Question(
-            f"RESUME CAMPAIGN {name}", act, lambda s: _campaign_facts(s, act.campaign, glyphs), _states
+            f"RESUME CAMPAIGN {name}", act, lambda s: _resume_campaign_facts(s, act.campaign, glyphs), _states
         )
     if isinstance(act, LiftHold):
         title = f"LIFT THE HOLD OF {masked(act.target, {}, glyphs)}"
@@ -210,8 +210,11 @@ def _campaign_facts(snapshot: Snapshot, name: str, glyphs: Glyphs) -> list[str]:
         f"now: {c.state.upper()}{why}",
         f"accepted {number(c.accepted)} of {number(c.planned)}, failed {number(c.counts.get('failed', 0))}",
         f"pending {number(c.counts.get('pending', 0))}, possible duplicates {c.possible_duplicates}",
-        "y sends again at once.",
     ]
+
+
+def _resume_campaign_facts(snapshot: Snapshot, name: str, glyphs: Glyphs) -> list[str]:
+    return [*_campaign_facts(snapshot, name, glyphs), "y sends again at once."]
 
 
 def _stop_facts(snapshot: Snapshot) -> list[str]:

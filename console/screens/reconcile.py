@@ -8,10 +8,14 @@ from console.format import number
 from console.screens.dialog import Dialog
 from console.session import Session
 from engine.domain.act import Reconcile
+from engine.domain.settling import coming
 from engine.domain.snapshot import ReconcilePreview, Snapshot
 
 AGAIN_S = 2.0
 """Seconds after which a dry run is made again, if the unknown rows are not those that it counted."""
+
+SHOWN = 3
+"""Conditions that the dialog names, one for each number: it must fit 24 lines."""
 
 FRESH_S = 6.0
 """Age up to which a dry run may be acted on when rows have changed since."""
@@ -51,7 +55,7 @@ class ReconcileScreen(Dialog):
         if self._preview is None:
             self.say("Waiting for the dry run. Esc = no.")
             return [f"unknown now {number(live.unknown)}; asking the engine what it would do"]
-        return _lines(self._preview, live.unknown, self.session)
+        return _lines(self._preview, live, self.session)
 
     def _take(self, live: Snapshot) -> None:
         """The answer, when it is there; a new question, when rows have changed since."""
@@ -79,16 +83,22 @@ class ReconcileScreen(Dialog):
         self.dismiss()
 
 
-def _lines(p: ReconcilePreview, unknown: int, session: Session) -> list[str]:
+def _lines(p: ReconcilePreview, live: Snapshot, session: Session) -> list[str]:
     arrow = session.glyphs.arrow
+    since = "" if p.unknown == live.unknown else f"; unknown now {number(live.unknown)}: it is made again"
     lines = [
-        f"unknown now {number(unknown)}",
+        f"dry run over {number(p.unknown)} unknown{since}",
         f"{number(p.to_sent):>8} {arrow} sent",
         f"{number(p.to_pending):>8} {arrow} pending, sent again: possible duplicates {number(p.to_pending)}",
         f"{number(p.stay_unknown):>8} stay unknown",
-        f"{number(p.waiting):>8} wait: their window has not passed",
+        f"{number(p.waiting):>8} wait, for what is said below",
         f"{number(p.stuck_to_unknown):>8} stuck {arrow} unknown",
     ]
     if not (p.to_sent or p.to_pending or p.stuck_to_unknown):
         lines.append("y would change nothing now.")
-    return [*lines, session.text(p.note)] if p.note else lines
+    said = [*coming(p, live.at), *(session.text(line) for line in p.conditions[:SHOWN])]
+    if len(p.conditions) > SHOWN:
+        said.append(f"and {len(p.conditions) - SHOWN} more: `tidegate reconcile --dry-run`")
+    if not said and p.note:
+        said.append(session.text(p.note))
+    return [*lines, *said]

@@ -52,6 +52,9 @@ def reconcile(
       tidegate reconcile --campaign reminder --dry-run
       tidegate reconcile --campaign reminder --as resend
     """
+    from engine import clock
+    from engine.domain.settling import coming
+
     config = settings(ctx)
 
     async def once() -> "ReconcilePreview":
@@ -69,13 +72,14 @@ def reconcile(
             (done.to_sent, "unknown → sent (assumed, counted apart)"),
             (done.to_pending, "unknown → pending (sent once more: possible duplicates)"),
             (done.stay_unknown, "stay unknown, for evidence or a person"),
-            (done.waiting, "wait: their window has not passed, or statuses may still come"),
+            (done.waiting, "wait, for what is said below"),
             (done.stuck_to_unknown, "sending → unknown (their owner is gone)"),
         ],
     )
-    for condition in done.conditions:
-        print(condition)
-    if done.note:
+    said = [*coming(done, clock.now()), *done.conditions]
+    for line in said:
+        print(line)
+    if done.note and not said:
         print(done.note, file=sys.stderr)
 
 

@@ -12,6 +12,7 @@ from engine.control import opening, reconcile, stops
 from engine.control.follower import Follower
 from engine.control.reaching import LOOK, Reach
 from engine.control.reconcile import Limits
+from engine.domain.settling import EVERY_S
 from engine.postgres import books, breakers, campaigns, expiry, nodes, provider, reach, webhooks
 from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.partitions import ensure_partitions
@@ -45,7 +46,7 @@ def standing_jobs(db: Pool, limits: Limits, follower: Follower) -> list[Job]:
         Job("follow control phones", 0.5, lambda: opening.follow_controls(db)),
         Job("guard reach", LOOK, Reach(db).guard),
         Job("pass waits", 1.0, lambda: _pass_waits(db)),
-        Job("reconcile", 15.0, lambda: reconcile.run(db, limits, dry_run=False)),
+        Job("reconcile", EVERY_S, lambda: reconcile.run(db, limits, dry_run=False)),
         Job("expire", 1.0, lambda: expiry.expire(db)),
         Job("sweep cancelled", 5.0, lambda: campaigns.sweep_cancelled(db)),
         Job("make partitions", 3600.0, lambda: ensure_partitions(db)),

@@ -5,7 +5,7 @@ arriving for the row's number. Otherwise a proof may still be on its way.
 """
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from engine import clock
 from engine.author import ENGINE
@@ -40,10 +40,19 @@ class _Counts:
     waiting: int = 0
     stuck: int = 0
     conditions: list[str] = field(default_factory=list)
+    first: datetime | None = None
+    last: datetime | None = None
+    then: dict[str, int] = field(default_factory=dict)
 
     @property
     def moved(self) -> int:
         return self.to_sent + self.to_pending + self.stuck
+
+    def in_window(self, row: reconcile.Judged) -> None:
+        """A row whose window has not passed."""
+        self.first = min(self.first or row.until, row.until)
+        self.last = max(self.last or row.until, row.until)
+        self.then[row.policy] = self.then.get(row.policy, 0) + 1
 
     @property
     def text(self) -> str:
@@ -55,35 +64,23 @@ class _Counts:
 
 @dataclass(slots=True)
 class _Pages:
-    """What one number's unknown rows wait for."""
+    """What one number's unknown rows wait for beside their windows."""
 
-    early: int = 0
-    first: datetime | None = None
-    last: datetime | None = None
     unheard: int = 0
     stay: int = 0
 
-    def add(self, rows: list[reconcile.Judged], now: datetime) -> None:
+    def add(self, rows: list[reconcile.Judged], now: datetime, counts: _Counts) -> None:
         for row in rows:
             if row.verdict == "unknown":
                 self.stay += 1
             elif row.verdict == "waiting" and row.until <= now:
                 self.unheard += 1
             elif row.verdict == "waiting":
-                self.early += 1
-                self.first = min(self.first or row.until, row.until)
-                self.last = max(self.last or row.until, row.until)
+                counts.in_window(row)
 
     def conditions(self, number: str, calm: reconcile.Calm, policy: str | None) -> list[str]:
         """A sentence for each condition."""
         found = []
-        if self.early and self.first is not None and self.last is not None:
-            ends = f"{self.first:%H:%M:%S}Z"
-            if self.last - self.first >= timedelta(seconds=1):
-                ends = f"from {ends} to {self.last:%H:%M:%S}Z"
-            found.append(
-                f"{number}: {counted(self.early, 'row')} in the window of the campaign, which ends {ends}."
-            )
         if self.unheard:
             why = (
                 "until the inbox is drained: bodies wait there for more than a minute"
@@ -132,7 +129,7 @@ async def run(
             pool, number_id, after, page, limits.floor, heard, campaign_id, policy
         ):
             after = rows[-1].id
-            pages.add(rows, clock.now())
+            pages.add(rows, clock.now(), counts)
             await _apply(pool, rows, counts, why, dry_run=dry_run)
         counts.conditions += pages.conditions(id_, calm, policy)
     if not dry_run and (counts.moved or origin != "engine"):
@@ -148,6 +145,9 @@ async def run(
         counts.stuck,
         note,
         tuple(counts.conditions),
+        counts.first,
+        counts.last,
+        tuple(sorted(counts.then.items())),
     )
 
 

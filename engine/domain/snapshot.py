@@ -303,7 +303,17 @@ class ReconcilePreview:
     stuck_to_unknown: int
     note: str
     conditions: tuple[str, ...] = ()
-    """What the rows wait for and until when, a sentence for each number and condition."""
+    """What else the rows wait for, a sentence for each number and condition."""
+    first: datetime | None = None
+    """When the first window of the rows that wait for one ends, and the last."""
+    last: datetime | None = None
+    then: tuple[tuple[str, int], ...] = ()
+    """Those rows by their policy, which acts when no evidence came by then."""
+
+    @property
+    def unknown(self) -> int:
+        """All rows in unknown that were looked at."""
+        return self.to_sent + self.to_pending + self.stay_unknown + self.waiting
 
 
 @dataclass(frozen=True, slots=True)

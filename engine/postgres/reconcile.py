@@ -26,7 +26,8 @@ SELECT r.id, r.tries, r.moved_at, CASE
     WHEN coalesce($7, c.unknown_policy) = 'resend' AND c.state <> 'cancelled' AND NOT EXISTS (
       SELECT FROM try t WHERE t.recipient_id = r.id AND t.outcome = 'resend_decided') THEN 'pending'
     ELSE 'unknown' END AS verdict,
-       r.moved_at + greatest(c.unknown_after, make_interval(secs => $4)) AS until
+       r.moved_at + greatest(c.unknown_after, make_interval(secs => $4)) AS until,
+       coalesce($7, c.unknown_policy) AS policy
   FROM recipient r JOIN lane l USING (lane_id) JOIN campaign c USING (campaign_id)
  WHERE r.in_flight = $1 AND r.id > $2 AND r.state = 'u' AND ($6::int IS NULL OR l.campaign_id = $6)
  ORDER BY r.in_flight, r.id LIMIT $3
@@ -103,13 +104,14 @@ class Calm:
 @dataclass(frozen=True, slots=True)
 class Judged:
     """A row in unknown. `verdict`: waiting, unknown (it stays), pending (sent once more), sent (assumed). `until`: when
-    its window ends, or has ended."""
+    its window ends, or has ended. `policy`: hold, resend or assume_sent."""
 
     id: int
     tries: int
     moved_at: datetime
     verdict: str
     until: datetime
+    policy: str
 
 
 async def campaign_id(db: Executor, name: str) -> int | None:

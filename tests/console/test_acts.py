@@ -1,6 +1,7 @@
 """Each key to the act that it submits, and what is asked before."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -20,6 +21,7 @@ from engine.domain.act import (
 )
 from tests.console.support import (
     HELD,
+    NIGHT,
     Running,
     a_campaign,
     a_number,
@@ -186,6 +188,30 @@ async def test_reconcile_shows_its_dry_run_before_y_counts() -> None:
         assert len(run.link.submitted) == 1
         await run.press("y")
         assert run.link.submitted[1] == Reconcile(None, dry_run=False)
+
+
+async def test_a_dry_run_says_until_when_rows_wait_and_what_happens_then() -> None:
+    first = NIGHT + timedelta(seconds=42)
+    waiting = preview(
+        to_sent=0, to_pending=0, stay_unknown=0, waiting=10, stuck_to_unknown=0,
+        first=first, last=first + timedelta(minutes=5), then=(("hold", 10),),
+        conditions=tuple(f"{n}: 1 row waits" for n in range(5)),
+    )  # fmt: skip
+    async with running(normal(at=NIGHT, unknown=10), (80, 24)) as run:
+        await run.press("R")
+        assert run.link.current is not None
+        run.link.current = replace(run.link.current, reconcile={"a1": waiting})
+        await run.tick()
+        text = run.text()
+        assert "dry run over 10 unknown " in text
+        assert "Windows of 10 rows end: first in 42 s, all by" in text
+        assert "10 for a person (hold)" in text
+        assert "by itself every 15 s" in text
+        assert "and 2 more" in text
+        assert "Cancel (Esc)" in text
+        run.link.current = replace(run.link.current, unknown=12)
+        await run.tick()
+        assert "dry run over 10 unknown; unknown now 12: it is made again" in run.text()
 
 
 async def test_a_dry_run_is_made_again_while_rows_become_unknown_and_y_counts_under_a_fresh_one() -> None:

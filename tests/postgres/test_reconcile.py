@@ -1,7 +1,10 @@
 """Unknown rows are settled by policy only when silence means something, and never twice."""
 
+from datetime import timedelta
+
 import pytest
 
+from engine import clock
 from engine.control.reconcile import Limits, UnknownCampaignError, run
 from engine.domain.recipient import State
 from engine.domain.snapshot import ReconcilePreview
@@ -216,14 +219,18 @@ async def test_a_person_decides_about_held_rows_once_and_it_is_journalled(pool: 
 async def test_each_number_says_which_condition_its_rows_wait_for_and_until_when(pool: Pool) -> None:
     await unknown(pool, "hold", 2, age=3600)
     await unknown(pool, "assume_sent", 3, age=10)
-    early, silent = (await run(pool, LIMITS)).conditions
-    assert early.startswith(f"{NUMBER}: 3 rows in the window of the campaign, which ends ")
+    looked = await run(pool, LIMITS)
+    assert looked.first is not None
+    assert looked.last is not None
+    assert looked.first <= looked.last <= clock.now() + timedelta(seconds=1800)
+    assert (looked.then, looked.waiting, looked.unknown) == ((("assume_sent", 3),), 5, 5)
+    (silent,) = looked.conditions
     assert (
         silent
         == f"{NUMBER}: 2 rows wait, until statuses arrive for this number: none came in the last minute."
     )
     await pool.execute(LAG)
-    assert "until the inbox is drained" in (await run(pool, LIMITS)).conditions[1]
+    assert "until the inbox is drained" in (await run(pool, LIMITS)).conditions[0]
     await pool.execute("DELETE FROM inbox_work")
     await pool.execute(HEARD, NUMBER)
-    assert "2 rows unknown until further notice, for evidence, or" in (await run(pool, LIMITS)).conditions[1]
+    assert "2 rows unknown until further notice, for evidence, or" in (await run(pool, LIMITS)).conditions[0]
