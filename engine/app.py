@@ -5,7 +5,7 @@ import os
 import random
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
@@ -22,6 +22,7 @@ from engine.delivery.applier import Applier
 from engine.delivery.forwarder import AT_ONCE, POST_SECONDS, Forwarder
 from engine.delivery.group import GroupStore
 from engine.delivery.receiver import Receiver
+from engine.domain.heard import SILENT_S, Heard
 from engine.domain.inbound import StopWords
 from engine.domain.pacing import in_flight_bound
 from engine.gateway import Gateway
@@ -34,7 +35,7 @@ from engine.postgres import desired, webhooks
 from engine.postgres.pool import Pool
 from engine.publisher import publishing
 from engine.report import Outcome, final_report, summaries, until_finished
-from engine.server import App, Application, bind, serve
+from engine.server import AddressInUseError, App, Application, bind, serve
 
 CONNECTIONS = (100, 4000)
 """Fewest and most connections to the provider; between them, what the numbers need at 2 s latency."""
@@ -117,8 +118,22 @@ async def _open_http(
         engine.ownership.look_again,
         engine.access_token,
     )
-    listening = up.enter_context(bind(config.listen.host, config.listen.port))
+    try:
+        listening = up.enter_context(bind(config.listen.host, config.listen.port))
+    except AddressInUseError as error:
+        raise in_use(error, config.listen, await engine.commands.heard_nodes()) from None
     engine.watch(await up.enter_async_context(serve(App(engine.ready, routes, gateway), [listening])))
+
+
+def in_use(error: AddressInUseError, where: Address, nodes: Sequence[Heard]) -> AddressInUseError:
+    """When engines of this database are alive, one of them listens there, most likely: then one wants its screen."""
+    alive = [one.node for one in nodes if one.silent_s < SILENT_S]
+    if not alive:
+        return error
+    return AddressInUseError(
+        f"{where} is in use, and an engine runs on this database already ({', '.join(alive)}): `tidegate attach` "
+        "shows it. A second engine on this machine needs a free address of its own: set TIDEGATE_LISTEN."
+    )
 
 
 async def _open_inbox(up: AsyncExitStack, config: Config, engine: Engine) -> asyncio.Event:

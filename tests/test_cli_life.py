@@ -130,6 +130,38 @@ def test_a_report_that_does_not_add_up_says_so_and_ends_with_five(lived: Tidegat
     assert "IT DOES NOT BALANCE: 8 rows were planned and 7 are counted." in done.stdout
 
 
+def test_a_terminal_is_asked_before_a_campaign_is_cancelled_and_a_script_is_not(
+    lived: Tidegate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.cli.campaign.at_terminal", lambda: True)
+    asked = CliRunner().invoke(app, ["campaign", "cancel", "sale"], input="n\n")
+    assert asked.exit_code == 2
+    assert "sale is running: 1 row will never be sent, 0 under way stay open" in asked.stdout
+    assert "Nothing is changed" in asked.stderr
+    assert json.loads(lived("campaign show sale --json").stdout)["state"] == "running"
+    monkeypatch.setattr("engine.cli.campaign.at_terminal", lambda: False)
+    assert "1 row cancelled" in lived("campaign cancel sale").stdout
+    monkeypatch.setattr("engine.cli.campaign.at_terminal", lambda: True)
+    assert "already" in lived("campaign cancel sale").stdout, "nothing is left to ask about"
+
+
+def test_a_name_that_a_draft_has_says_what_to_do_about_the_draft(tidegate: Tidegate) -> None:
+    assert tidegate(CREATE).exit_code == 0
+    again = tidegate(CREATE)
+    assert again.exit_code == 2
+    assert (
+        "already (draft): choose another name, such as sale-2; `tidegate campaign cancel sale`"
+        in again.stderr
+    )
+
+
+def test_an_import_lists_what_it_folded(tidegate: Tidegate, tmp_path: Path) -> None:
+    assert tidegate(CREATE).exit_code == 0
+    (tmp_path / "people.csv").write_text("phone,name\n+5511988880001,Ana\n+5511988880001,Ana\n")
+    done = tidegate("import people.csv --campaign sale")
+    assert "line 3 folded into line 2: the same number" in done.stdout
+
+
 def test_rows_are_exported_masked_into_a_file_of_ones_own(lived: Tidegate, tmp_path: Path) -> None:
     done = lived("rows export --campaign sale --output all.csv")
     assert done.exit_code == 0, done.output

@@ -42,7 +42,10 @@ def import_(
         bool, typer.Option("--confirm", help="You have looked: many equal numbers in it are right.")
     ] = False,
     rejects: Annotated[
-        Path | None, typer.Option("--rejects", metavar="FILE", help="Write the refused rows there, as CSV.")
+        Path | None,
+        typer.Option(
+            "--rejects", metavar="FILE", help="Write the refused rows there, to mend and import again."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -133,6 +136,10 @@ def _print(report: "Report", file: Path, *, dry_run: bool, confirmed: bool) -> N
         print(_located(rejected))
     if report.refused > SHOWN:
         print(f"  … and {report.refused - SHOWN:,} more: --rejects FILE writes them all.")
+    for fold in report.folds[:SHOWN]:
+        print(f"  line {fold.line} folded into line {fold.into_line}: the same number")
+    if report.folded > SHOWN:
+        print(f"  … and {report.folded - SHOWN:,} more folded: --json lists them.")
     _print_cleaned(report)
     _print_doubts(report, confirmed=confirmed)
 

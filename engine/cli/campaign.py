@@ -1,6 +1,7 @@
 """tidegate campaign …"""
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -62,14 +63,59 @@ def resume(ctx: typer.Context, name: Name, as_json: Json = False) -> None:
 
 
 @group.command()
-def cancel(ctx: typer.Context, name: Name, reason: Reason = None, as_json: Json = False) -> None:
-    """End it: rows that have not left are cancelled; rows under way stay open until they are settled.
+def cancel(
+    ctx: typer.Context,
+    name: Name,
+    reason: Reason = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask. Only a terminal is asked, a script never.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """End it for ever: rows that have not left are cancelled; rows under way stay open until they are settled.
+
+    At a terminal it says how many rows that are, and asks.
 
     \b
     Example:
       tidegate campaign cancel reminder --reason "sent by mistake"
     """
+    if not yes and not as_json and at_terminal():
+        _ask_to_cancel(ctx, name)
     act(ctx, as_json, lambda commands: commands.cancel_campaign(name, reason))
+
+
+def at_terminal() -> bool:
+    """Whether a person can read a question here, and answer it."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _ask_to_cancel(ctx: typer.Context, name: str) -> None:
+    """Raises Refused when the answer is no. What has ended already needs no question."""
+    from engine.commands import Refused
+    from engine.domain.recipient import State
+
+    report = _look(ctx, name)
+    if report.campaign.state in ("finished", "cancelled"):
+        return
+    ends = report.counts[State.PENDING] + report.counts[State.CLAIMED]
+    under_way = sum(report.counts[state] for state in (State.SENDING, State.UNKNOWN, State.ASSESSING))
+    print(
+        f"Campaign {name} is {report.campaign.state}: {counted(ends, 'row')} will never be sent, "
+        f"{under_way:,} under way stay open until settled. This cannot be undone."
+    )
+    if not typer.confirm(f"Cancel {name}?"):
+        raise Refused(f"Nothing is changed: campaign {name} is as it was.")
+
+
+def _look(ctx: typer.Context, name: str) -> "CampaignReport":
+    config = settings(ctx)
+
+    async def once() -> "CampaignReport":
+        async with database(config) as (_, commands):
+            return await commands.show_campaign(name)
+
+    return asyncio.run(once())
 
 
 @group.command("list")

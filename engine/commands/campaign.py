@@ -48,7 +48,7 @@ class CampaignCommands(Acts):
         async with self._act("create campaign", draft.name) as (db, entry):
             campaign_id = await campaigns.create(db, draft, secrets.token_hex(6))
             if campaign_id is None:
-                raise Refused(f"There is a campaign {draft.name} already: choose another name.")
+                raise Refused(await _taken(db, draft.name))
             linked = await campaigns.link(db, campaign_id, draft.numbers)
             missing = [number for number in draft.numbers if number not in linked]
             if missing:
@@ -271,6 +271,15 @@ async def _standing(db: Executor, name: str) -> Standing:
     if found is None:
         raise _not_known(name)
     return found
+
+
+async def _taken(db: Executor, name: str) -> str:
+    """A name is taken for ever: journal, rows and webhooks speak of its campaign."""
+    state = (await _standing(db, name)).state
+    taken = f"There is a campaign {name} already ({state}): choose another name"
+    if state != "draft":
+        return f"{taken}."
+    return f"{taken}, such as {name}-2; `tidegate campaign cancel {name}` ends a draft that is not wanted."
 
 
 def _not_known(name: str) -> Refused:

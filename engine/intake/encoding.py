@@ -54,6 +54,14 @@ def codec(name: str) -> str:
     return "utf-8-sig" if name == "utf-8" else name
 
 
+def to_write(path: Path, name: str) -> str:
+    """The codec that writes a file like `path`, whose encoding is `name`: with its mark, which a spreadsheet needs to
+    take UTF-8 for what it is, when it has one. Raises OSError."""
+    with path.open("rb") as source:
+        marked = source.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
+    return "utf-8-sig" if name == "utf-8" and marked else name
+
+
 def _declared(name: str | None) -> str | None:
     if name is None:
         return None

@@ -89,22 +89,40 @@ def _heading(separator: str, header: Record, phone_column: str, columns: Sequenc
     for place, name in enumerate(names):
         if name and places.setdefault(_key(name), place) != place:
             raise FileFault(header.line, f"two columns are called {name[:40]!r}: rename or remove one")
+    missing = [name for name in columns if _key(name) not in places]
     if _key(phone_column) not in places:
-        raise FileFault(header.line, _no_phone_column(phone_column, names))
-    for name in columns:
-        if _key(name) not in places:
-            reason = (
-                f"there is no column {name!r}, which the campaign's template needs; there is {_listed(names)}"
-            )
-            raise FileFault(header.line, reason)
+        raise FileFault(header.line, _no_phone_column(phone_column, missing, names))
+    if missing:
+        raise FileFault(header.line, _no_columns(missing, columns, phone_column, names))
     params = tuple((name, places[_key(name)]) for name in columns)
     return Heading(separator, header.line, names, places[_key(phone_column)], params)
 
 
-def _no_phone_column(phone_column: str, names: Sequence[str]) -> str:
+def _no_columns(
+    missing: Sequence[str], columns: Sequence[str], phone_column: str, names: Sequence[str]
+) -> str:
+    """All of them at once, and both ways out: a campaign's columns do not change once it is created."""
+    known = {_key(phone_column), *map(_key, columns)}
+    spare = [name for name in names if name and _key(name) not in known]
+    such = f", such as --body {','.join(spare)}" if len(spare) == len(missing) == len(columns) else ""
+    return (
+        f"there is no column {_either(missing)}, which the campaign's template needs; there is {_listed(names)}: "
+        f"rename them in the file, or create another campaign whose --body names the file's columns{such}"
+    )
+
+
+def _either(names: Sequence[str]) -> str:
+    return " nor ".join(repr(name[:40]) for name in names)
+
+
+def _no_phone_column(phone_column: str, missing: Sequence[str], names: Sequence[str]) -> str:
     if any(map(_MANY_DIGITS.search, names)):  # data, which has no place in a message
         return "the first line looks like a row: the file needs a header line with the names of its columns"
-    return f"there is no column {phone_column!r}; name the right one with --phone-column; there is {_listed(names)}"
+    others = f", nor {_either(missing)}, which the campaign's template needs" if missing else ""
+    return (
+        f"there is no column {phone_column!r}{others}; name the right one with --phone-column; "
+        f"there is {_listed(names)}"
+    )
 
 
 def _listed(names: Sequence[str]) -> str:

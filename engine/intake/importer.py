@@ -84,7 +84,7 @@ async def _carry_out(act: Import, wish: _Wish) -> Report:
         try:
             with _files_at_fault(wish.path):
                 audience = files.enter_context(await _apart(wish.path, needs))
-                rejects = files.enter_context(RejectsFile(wish.rejects)) if wish.rejects else None
+                rejects = files.enter_context(_rejects(wish.rejects, audience)) if wish.rejects else None
         except FileFault as fault:
             report.refuse(fault.line, fault.reason)
             return report
@@ -164,6 +164,13 @@ def _facts(wish: _Wish, report: Report, merged: Merged, why: str | None) -> Fact
         blank=report.blank,
         doubt=why,
         confirmed=wish.confirm,
+    )
+
+
+def _rejects(path: Path, audience: Audience) -> RejectsFile:
+    heading = audience.heading
+    return RejectsFile(
+        path, encoding=audience.written_encoding, separator=heading.separator, names=heading.names
     )
 
 

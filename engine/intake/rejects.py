@@ -3,26 +3,34 @@
 import csv
 import os
 import tempfile
+from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 from types import TracebackType
 
 from engine.intake.audience import Refusal
+from engine.intake.records import PIECE_CHARS
+
+END = "\r\n"
 
 
 class RejectsFile:
-    """A CSV of line, column, reason, row. It appears under its name, with mode 0600, only by `keep`.
+    """Line, column and reason, and then the row's own cells, in the input's encoding and separator: what opens the one
+    opens the other, and once its cells are mended the file can be imported as it is.
 
-    Use as a context manager. Raises OSError.
+    It appears under its name, with mode 0600, only by `keep`. `names`: the input's header. Use as a context manager.
+    Raises OSError.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, encoding: str, separator: str, names: Sequence[str]) -> None:
         self._path = path
+        self._separator = separator
         handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
         self._temporary = Path(name)
-        # What UTF-8 cannot hold is shown as \\ud800: the file must be readable, above all.
-        self._file = os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace", newline="")
-        self._writer = csv.writer(self._file)
-        self._writer.writerow(("line", "column", "reason", "row"))
+        # What the encoding cannot hold is shown as \\ud800: the file must be readable, above all.
+        self._file = os.fdopen(handle, "w", encoding=encoding, errors="backslashreplace", newline="")
+        own = [_unused(title, names) for title in ("line", "column", "reason")]
+        self._file.write(self._cells([*own, *names]) + END)
 
     def __enter__(self) -> "RejectsFile":
         return self
@@ -37,9 +45,13 @@ class RejectsFile:
 
     def write(self, refusal: Refusal) -> None:
         """Add one row."""
-        self._writer.writerow(
-            (refusal.line, refusal.column or "", refusal.reason, refusal.raw.rstrip("\r\n"))
-        )
+        row = refusal.raw.rstrip("\r\n")
+        if (
+            len(refusal.raw) >= PIECE_CHARS
+        ):  # cut off, perhaps within quotes: as one cell it spoils no other row
+            row = self._cells([row])
+        about = self._cells([str(refusal.line), refusal.column or "", refusal.reason])
+        self._file.write(about + self._separator + row + END)
 
     def complete(self) -> None:
         """Have everything on disk, so that a full disk shows while the import can still be undone."""
@@ -49,3 +61,18 @@ class RejectsFile:
     def keep(self) -> None:
         """Give the file its name, in place of any older one."""
         self._temporary.replace(self._path)
+
+    def _cells(self, cells: Sequence[str]) -> str:
+        text = StringIO()
+        csv.writer(text, delimiter=self._separator, lineterminator="").writerow(cells)
+        return text.getvalue()
+
+
+def _unused(title: str, names: Sequence[str]) -> str:
+    """A file of rejects that is imported again has these columns already: then `line 2`, and so on."""
+    taken = {"".join(name.casefold().split()) for name in names}
+    nth, found = 1, title
+    while "".join(found.split()) in taken:
+        nth += 1
+        found = f"{title} {nth}"
+    return found

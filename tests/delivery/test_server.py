@@ -10,7 +10,10 @@ import httpx
 import pytest
 
 from engine import server
+from engine.app import in_use
+from engine.config import Address
 from engine.delivery.receiver import Receive, Scope, Send, answer
+from engine.domain.heard import SILENT_S, Heard
 from engine.server import AddressInUseError, App, ListenError, bind, serve
 
 HOST = "127.0.0.1"
@@ -65,6 +68,15 @@ def test_an_address_in_use_is_said_in_one_sentence() -> None:
     assert str(caught.value) == (
         f"Another program listens on 127.0.0.1:{port}: stop it, or set TIDEGATE_LISTEN to a free address."
     )
+
+
+def test_an_address_that_an_engine_has_points_to_attach() -> None:
+    where, error = Address(HOST, 8080), AddressInUseError("Another program")
+    assert in_use(error, where, [Heard("dead", SILENT_S)]) is error
+    said = str(in_use(error, where, [Heard("dead", SILENT_S), Heard("mar-1", 0.4)]))
+    assert said.startswith("127.0.0.1:8080 is in use, and an engine runs on this database already (mar-1): ")
+    assert "`tidegate attach`" in said
+    assert "stop it" not in said
 
 
 @pytest.mark.parametrize(("host", "port"), [("192.0.2.1", 0), ("no such host", 0), (HOST, 99_999)])

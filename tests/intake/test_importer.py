@@ -235,6 +235,17 @@ async def test_a_missing_column_refuses_the_file_by_its_name(
     assert "no column 'date'" in fault["reason"]
 
 
+async def test_a_file_with_other_names_hears_them_all_and_both_ways_out(
+    pool: Pool, campaign: str, tmp_path: Path
+) -> None:
+    report = await imported(pool, audience(tmp_path, "phone,Nome,Data\n+5511988880001,Ana,1\n"))
+    reason = json.loads(report.json())["file_fault"]["reason"]
+    assert "no column 'name' nor 'date', which the campaign's template needs" in reason
+    assert reason.endswith(
+        "create another campaign whose --body names the file's columns, such as --body Nome,Data"
+    )
+
+
 async def test_a_file_of_refused_rows_alone_is_no_success(pool: Pool, campaign: str, tmp_path: Path) -> None:
     report = await imported(pool, audience(tmp_path, "phone,name,date\n119,Ana,1\n"))
     assert (report.refused, report.exit_code) == (1, 2)
@@ -250,12 +261,46 @@ async def test_the_rejects_file_holds_the_rows_as_they_were_for_their_owner_alon
     with rejects.open(encoding="utf-8", newline="") as source:
         rows = list(csv.reader(source))
     assert [row[:2] + row[3:] for row in rows] == [
-        ["line", "column", "row"],
-        ["2", "phone", '119,"Lima, ""Cau""",1'],
-        ["4", "name", '+5511988880002,"a\nb",1'],
+        ["line", "column", "phone", "name", "date"],
+        ["2", "phone", "119", 'Lima, "Cau"', "1"],
+        ["4", "name", "+5511988880002", "a\nb", "1"],
     ]
     assert stat.S_IMODE(rejects.stat().st_mode) == 0o600
     assert files_in(tmp_path) == ["audience.csv", "rejects.csv"]
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-8-sig", "utf-8", "utf-16"])
+async def test_rejects_can_be_mended_in_what_made_the_file_and_imported_again(
+    pool: Pool, campaign: str, tmp_path: Path, encoding: str
+) -> None:
+    path = tmp_path / "people.csv"
+    people = ["phone;name;date;line", "119;Conceição;1;x", '118;"João; Zé";2;y', "+5511988880009;Ana;3;z"]
+    path.write_bytes("\r\n".join(people).encode(encoding))
+    rejects = tmp_path / "rejects.csv"
+    report = await imported(pool, path, rejects=rejects)
+    assert (report.taken, report.refused) == (1, 2)
+    text = rejects.read_bytes().decode(encoding)
+    assert text.splitlines()[0] == "line 2;column;reason;phone;name;date;line"
+    assert text.splitlines()[2].endswith(';118;"João; Zé";2;y')
+    mended = text.replace(";119;", ";+5511988880001;").replace(";118;", ";+5511988880002;")
+    path.write_bytes(mended.encode(encoding))
+    again = await imported(pool, path)
+    assert (again.taken, again.refused) == (2, 0)
+    names = await pool.fetch("SELECT params ->> 'name' AS name FROM recipient_data ORDER BY id")
+    assert [row["name"] for row in names][1:] == ["Conceição", "João; Zé"]
+
+
+async def test_a_refused_row_that_was_cut_off_spoils_no_other(
+    pool: Pool, campaign: str, tmp_path: Path
+) -> None:
+    endless = '+5511988880001,"' + "x" * 70_000 + '",1'
+    path = audience(tmp_path, f"phone,name,date\n{endless}\n119,Ana,1\n")
+    rejects = tmp_path / "rejects.csv"
+    await imported(pool, path, rejects=rejects)
+    with rejects.open(encoding="utf-8", newline="") as source:
+        rows = list(csv.reader(source))
+    assert [row[0] for row in rows] == ["line", "2", "3"]
+    assert rows[2][3:] == ["119", "Ana", "1"]
 
 
 async def test_a_refused_file_leaves_an_older_rejects_file_alone(
