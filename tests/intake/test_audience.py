@@ -258,6 +258,12 @@ FAULTS: list[tuple[str, str | bytes, int | None, str]] = [
         1,
         "no column 'name', which the campaign's template needs",
     ),
+    (
+        "neither the phone's column nor the template's",
+        "Telefone,Nome\nx,y\n",
+        1,
+        "no column 'phone', nor 'name', which the campaign's template needs; name the right one with --phone-column",
+    ),
     ("a header twice", f"phone,name,Name \n{ANA},a,b\n", 1, "two columns are called 'Name'"),
     ("an odd separator", f"sep=^\nphone^name\n{ANA}^Ana\n", 1, "sep= line"),
     (
