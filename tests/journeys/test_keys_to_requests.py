@@ -5,6 +5,7 @@ One engine under one screen for the whole file; each test leaves the number send
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -16,7 +17,7 @@ import pytest_asyncio
 from engine.domain.recipient import State
 from tests.support.database import TestServer
 from tests.support.screen import Screen, screen
-from tests.support.world import GRANTED_MS, NUMBER, SILENT, World, most_in, scenario, world
+from tests.support.world import GRANTED_MS, NUMBER, SILENT, WITHIN_S, World, most_in, scenario, world
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -68,10 +69,17 @@ class Night:
         return [at for at in await self.w.stamps() if since < at < until]
 
     async def answer(self, title: str, *typed: str) -> None:
-        """A dialog that wants words, each with Enter."""
+        """A dialog that wants words, each with Enter; what comes last is the reason."""
         await self.shown.until(title)
-        for words in typed:
-            await self.shown.press(words, "\r")
+        for words, then in zip(typed, ["Now the reason"] * (len(typed) - 1) + [""], strict=True):
+            seen = self.shown.text.count(words)
+            await self.shown.press(words)
+            await self.w.until(lambda: self._shows(words, seen + 1), f"{words} in the dialog")  # noqa: B023
+            await self.shown.press("\r")
+            await self.shown.until(then or title, gone=not then)
+
+    async def _shows(self, words: str, times: int) -> bool:
+        return self.shown.text.count(words) >= times
 
     async def page(self, key: str, title: str) -> None:
         await self.shown.press(key)
@@ -238,8 +246,8 @@ async def test_a_campaign_is_started_on_its_page_and_its_failed_rows_go_out_once
 
 
 async def test_reconcile_sends_what_its_dry_run_said_and_only_after_y(night: Night) -> None:
-    lost = {"do": "never_answer", "match": {"first": 2}}
-    await night.w.sim.replace(granted(lost, statuses=SILENT))
+    lost = [{"do": "never_answer", "match": {"to_ends_with": f"0600{n}", "first": 1}} for n in (0, 1)]
+    await night.w.sim.replace(granted(*lost, statuses=SILENT))
     before = await night.requests()
     await night.w.campaign("lost", people=2, first=6000, unknown_policy="resend")
     await night.w.until(lambda: _unknown(night, 2), "two rows unknown")
@@ -258,7 +266,8 @@ async def test_q_stops_the_engine_and_nothing_leaves_after_it(night: Night) -> N
     await night.goes_on()
     await night.shown.press("Q")
     await night.answer("STOP THE ENGINE", "all", "end of the night")
-    assert await night.shown.process.wait() == 0
+    async with asyncio.timeout(WITHIN_S):
+        assert await night.shown.process.wait() == 0
     ended = time.monotonic() * SECOND_US
     assert not [at for at in await night.w.stamps() if at > ended]
     counts = await night.counts("last")
