@@ -330,7 +330,7 @@ def test_reconcile_prints_what_it_would_do(tidegate: Tidegate, campaign: str) ->
     shown = json.loads(tidegate("reconcile --dry-run --json").stdout)
     assert shown == {
         "dry_run": True, "to_sent": 0, "to_pending": 0, "stay_unknown": 0, "waiting": 0, "stuck_to_unknown": 0,
-        "note": "", "conditions": [],
+        "note": "", "conditions": [], "first": None, "last": None, "then": [],
     }  # fmt: skip
     assert "dry run" in tidegate("reconcile --dry-run").stdout
 
