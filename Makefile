@@ -70,7 +70,7 @@ $(VENV)/bin/python:
 
 # The build backend goes in first: without build isolation its version, too, is the locked one.
 define install
-@echo "installing tidegate[$(1)] into $(VENV)"
+@echo "installing tidegate[$(1)] into $(VENV) (about a minute the first time)"
 @$(VENV)/bin/python -m pip install -qq -c constraints.txt hatchling editables
 @$(VENV)/bin/python -m pip install -qq -c constraints.txt \
   --no-build-isolation --editable '.[$(1)]'

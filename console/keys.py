@@ -18,6 +18,8 @@ class Level(Enum):
     L0 = "at once"
     L1 = "asks y"
     L2 = "asks a name and a reason"
+    L2_ALL = 'asks "all" and a reason'
+    """The name of the only open campaign will do as well."""
     DEPENDS = "may ask"
 
 
@@ -74,9 +76,9 @@ ACTIONS: tuple[Action, ...] = (
            palette=False),
     Action("acknowledge", ("a",), "a", "acknowledge the alert shown", "Act", "ack", Level.L0),
     Action("acknowledge_all", ("A",), "A", "acknowledge all alerts", "Act", "", Level.L0),
-    Action("pause_all", ("P",), "P", "pause everything", "Act", "pause all", Level.L2),
+    Action("pause_all", ("P",), "P", "pause everything", "Act", "pause all", Level.L2_ALL),
     Action("resume_all", ("C",), "C", "continue: lift what P stopped, and nothing else", "Act", "", Level.L1),
-    Action("stop", ("Q",), "Q", "stop the engine: drain, then end", "Act", "stop", Level.L2),
+    Action("stop", ("Q",), "Q", "stop the engine: drain, then end", "Act", "stop", Level.L2_ALL),
     Action("freeze", ("f",), "f", "freeze the picture; again: live", "See", "freeze"),
     Action("window", ("w",), "w", "window 1m 5m 15m 1h 6h", "See", "window", kind=Kind.STEP),
     Action("events", ("e",), "e", "events and acts", "See"),

@@ -33,6 +33,12 @@ SLOW = 0.25
 SLOW_COMMIT = 1.0
 """Seconds of our own commits, in the last minute: somebody's lock holds them up while readers go on."""
 
+WARM_AFTER = 5
+"""Rounds before which nothing is said of the database: the first fill its caches, and its plans."""
+
+FEW = 5
+"""Commits of fewer than which nothing is said."""
+
 MANY = 200
 """Commits of which one in a hundred means something; of fewer, one in twenty must have waited."""
 
@@ -96,7 +102,8 @@ class DatabaseFigures:
                 if beat % DELIVERED_EVERY == 0:
                     self.delivered.see(await figures.delivered(self._db, self._delivered_after))
                 self.round_trip.add(time(), took)
-                self.database = "slow" if took > SLOW or self.commits_wait(time()) else "ok"
+                slow = took > SLOW or self.commits_wait(time())
+                self.database = "slow" if slow and beat >= WARM_AFTER else "ok"
                 self.progress.see(started, self.counts, set(self._due.values()))
                 beat += 1
             except DATABASE_FAULTS:
@@ -106,7 +113,7 @@ class DatabaseFigures:
     def commits_wait(self, now: float) -> bool:
         """Whether ours have waited of late."""
         found = self._commits.percentiles(now) if self._commits is not None else None
-        if found is None:
+        if found is None or found.count < FEW:
             return False
         return found.p95 > SLOW_COMMIT or (found.count >= MANY and found.p99 > SLOW_COMMIT)
 

@@ -200,7 +200,8 @@ def test_the_readme_shows_the_table_as_it_is() -> None:
 def test_the_key_line_and_the_readme_table_come_from_the_table() -> None:
     assert all(by_name(name).short for name in KEY_LINE)
     assert all(f"`{action.shown}`" in markdown() for action in ACTIONS)
-    assert {by_name("stop").level, by_name("pause_all").level} == {Level.L2}
+    assert {by_name("stop").level, by_name("pause_all").level} == {Level.L2_ALL}
+    assert {by_name("cancel").level, by_name("retry_failed").level} == {Level.L2}
 
 
 async def test_the_palette_runs_the_same_actions() -> None:

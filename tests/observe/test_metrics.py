@@ -155,5 +155,8 @@ def test_a_database_whose_commits_wait_counts_as_slow_though_it_answers_readers(
     commits.add(100.0, 0.2)
     assert not figures.commits_wait(100.0)
     commits.add(100.0, 2.5)
+    assert not figures.commits_wait(100.0), "of two commits nothing can be said"
+    for _ in range(3):
+        commits.add(100.0, 2.5)
     assert figures.commits_wait(100.0)
     assert not figures.commits_wait(161.0)
