@@ -232,11 +232,15 @@ class World:
         await self._match(ledger, exact_tries)
         return ledger
 
+    async def left_us(self) -> dict[tuple[int, int], float]:
+        """By (row, n): when a try left, in microseconds of Unix time."""
+        rows = await self.db.fetch(LEFT_AT, LEFT)
+        return {(r["recipient_id"], r["n"]): r["sent_at"].timestamp() * 1e6 for r in rows}
+
     async def late(self, ledger: list[dict[str, Any]]) -> set[int]:
         """The `n` of entries that came later after they had left than the provider's clock allows for, or of whose
         leaving nobody knows (their sender died). None may have come before it left."""
-        rows = await self.db.fetch(LEFT_AT, LEFT)
-        left = {(r["recipient_id"], r["n"]): r["sent_at"].timestamp() * 1e6 for r in rows}
+        left = await self.left_us()
         found = set()
         for entry in ledger:
             at = left.get(try_of(entry)) if entry["token"] else None
