@@ -138,7 +138,8 @@ async def _windows(w: World, ledger: list[dict[str, Any]]) -> str:
     on its way, brought late is told: how many, by how much, and the fullest window with them."""
     left = await w.left_us()
     late = await w.late(ledger)
-    behind = [e["unix_us"] - left[try_of(e)] for e in ledger if e["n"] in late and try_of(e) in left]
+    known = (e for e in ledger if e["n"] in late and e["token"] and try_of(e) in left)
+    behind = [e["unix_us"] - left[try_of(e)] for e in known]
     for number, rate in w.rates.items():
         of = [e for e in ledger if e["number"] == number]
         most = most_in([e["at_us"] for e in of if e["n"] not in late], WINDOW_MS * 1000)
