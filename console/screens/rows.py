@@ -149,9 +149,14 @@ class RowScreen(PickScreen):
         return [text(*lines)]
 
 
+def _due(at: datetime, now: datetime) -> str:
+    wait = (at - now).total_seconds()
+    return f"due in {duration(wait)}" if wait > 0 else "due, and waits for its turn"
+
+
 def _row_lines(r: RowView, frame: Frame) -> list[Line]:
     why = f" {r.code} {clean(r.reason or '', frame.glyphs)}" if r.code is not None else ""
-    due = f", due in {duration((r.next_attempt_at - frame.now).total_seconds())}" if r.next_attempt_at else ""
+    due = f", {_due(r.next_attempt_at, frame.now)}" if r.next_attempt_at else ""
     return [
         _pair("phone", clean(r.phone, frame.glyphs)),
         _pair("campaign", clean(r.campaign, frame.glyphs)),

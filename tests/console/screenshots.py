@@ -46,6 +46,11 @@ GOOD_DAY: dict[str, object] = {
 
 BAD_DAY: dict[str, object] = {
     **GOOD_DAY,
+    "statuses": {
+        "lost_share": 0.5,
+        "delivered_s": [0.2, 3.0],
+        "failures": [{"code": 131026, "share": 0.015}],
+    },
     "rules": [
         {"do": "error", "code": 131048, "match": {"number": "106540352242923", "from_s": 14}},
         {"do": "error", "code": 131000, "match": {"share": 0.02}},
@@ -118,7 +123,7 @@ async def _bad_day(host: EngineHost, _config: Config) -> None:
     await _picture(host, "held-80x24", SMALL)
     await _picture(host, "row-timeline-80x24", SMALL, "2", "enter", "enter", "enter")
     await _picture(host, "holds-80x24", SMALL, "h")
-    await _until(host, lambda s: s.uptime_s > 65)
+    await _until(host, lambda s: s.unknown > 10)
     await _picture(host, "reconcile-80x24", SMALL, "R")
 
 
