@@ -31,10 +31,16 @@ from engine.domain.snapshot import HoldView, NumberView, Snapshot
 
 
 class Acting:
-    """Keys to acts. `push` opens a dialog."""
+    """Keys to acts. `push` opens a dialog; `number` is the one of a page, None for the one under the cursor."""
 
-    def __init__(self, session: Session, push: Callable[[Screen[None]], object]) -> None:
-        self.session, self._push = session, push
+    def __init__(
+        self, session: Session, push: Callable[[Screen[None]], object], number: str | None = None
+    ) -> None:
+        self.session, self._push, self._bound = session, push, number
+
+    @property
+    def _number(self) -> str | None:
+        return self._bound or self.session.cursor
 
     def ask(self, act: Act) -> None:
         """Submit an act at once, or ask first, by what it would do now."""
@@ -47,8 +53,8 @@ class Acting:
 
     def pause(self) -> None:
         """p"""
-        if self.session.cursor is not None:
-            self.session.submit(PauseNumber(self.session.cursor))
+        if self._number is not None:
+            self.session.submit(PauseNumber(self._number))
 
     def resume(self) -> None:
         """r"""
@@ -65,11 +71,15 @@ class Acting:
             self.session.notify(f"{self.session.label(target.id)} is {target.state}, not paused and not held")
 
     def apply_staged(self) -> bool:
-        """⏎ with a staged rate under the cursor; whether there was one."""
-        staged = self.session.staged()
+        """⏎ with a staged rate of the number; whether there was one."""
+        staged = self.session.staged(self._number)
         if staged is not None:
             self.ask(staged)
         return staged is not None
+
+    def stage(self, direction: int) -> None:
+        """+ and -"""
+        self.session.stage(self._number, direction)
 
     def rate_exact(self) -> None:
         """="""
@@ -136,9 +146,11 @@ class Acting:
             self._push(TypedScreen(stop_question(live, self.session.glyphs), self.session))
 
     def _target(self) -> NumberView | None:
-        target = self.session.number()
+        target = self.session.number(self._number)
         if target is None:
-            self.session.notify("no number under the cursor")
+            self.session.notify(
+                "no number under the cursor" if self._bound is None else "this number is gone"
+            )
         return target
 
     def _live_or_say(self) -> Snapshot | None:

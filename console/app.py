@@ -21,7 +21,7 @@ from console.fault import shield
 from console.format import Glyphs, clean, glyphs_for
 from console.frame import ENDED, Frame
 from console.guard import KeyGuard, Kind, Verdict
-from console.keys import ACTIONS, LEAVING, bindings, by_name, kind_of
+from console.keys import ACTIONS, LEAVING, bindings, by_name, kind_of, nothing_here
 from console.link import EngineLink
 from console.picture import Picture
 from console.screens.alerts import AlertsScreen
@@ -58,7 +58,6 @@ _EVERYWHERE = (
 _BACKLOG_SLOW, _BACKLOG_STOP = 2, 8
 """Frames that the terminal has not taken: above the first paint once a second, above the second not at all.
 Textual's queue holds 30 and then blocks the loop."""
-BURST_S = 3.0
 BURST = "keys came faster than a hand types (a paste?): ignored"
 
 
@@ -177,7 +176,8 @@ class ConsoleApp(App[str], inherit_bindings=False):
 
     async def on_event(self, event: events.Event) -> None:
         """Every key passes the guard before any screen sees it; a paste goes to inputs only."""
-        if isinstance(event, events.Key) and not event.is_forwarded:
+        pressed = isinstance(event, events.Key) and not event.is_forwarded
+        if isinstance(event, events.Key) and pressed:
             if not self._admit(event):
                 return
         elif (
@@ -186,6 +186,8 @@ class ConsoleApp(App[str], inherit_bindings=False):
             self._refuse("pasted text never acts: ignored")
             return
         await super().on_event(event)
+        if isinstance(event, events.Key) and pressed:
+            self._explain(event.key)
 
     def _admit(self, event: events.Key) -> bool:
         waiting, self._waiting_key = self._waiting_key, None
@@ -211,9 +213,19 @@ class ConsoleApp(App[str], inherit_bindings=False):
         event, self._waiting_key = self._waiting_key, None
         if event is not None:
             await super().on_event(event)
+            self._explain(event.key)
+
+    def _explain(self, key: str) -> None:
+        """A key that does nothing here says so, and where it does."""
+        if isinstance(self.focused, Input) or not isinstance(self.screen, OverviewScreen | PageScreen):
+            return
+        known = self.active_bindings.get(key)
+        if known is None or not known.binding.action.startswith(("key(", "command_palette")):
+            self.session.notify(nothing_here(key))
+            self.tick()
 
     def _refuse(self, why: str) -> None:
-        self.session.notify(why, BURST_S)
+        self.session.notify(why, stays=True)
         self.tick()
 
     def action_key(self, name: str) -> None:

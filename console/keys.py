@@ -155,8 +155,23 @@ def written_into(text: str) -> str:
     return f"{before}{BEGIN}\n{markdown()}{END}{after}"
 
 
-PAGES_ONLY = ("start", "cancel", "retry_failed", "reveal")
-"""Keys that mean something only on the page that says so."""
+PAGES_ONLY = {
+    "start": "a campaign's page: c, then Enter",
+    "cancel": "a campaign's page: c, then Enter",
+    "retry_failed": "a campaign's page: c, then Enter",
+    "reveal": "a row's page: Enter on a number, on its rows, on a row",
+}
+"""Keys that mean something only on the page that says so, and the way to it."""
+
+
+def nothing_here(key: str) -> str:
+    """What to say of a key that does nothing where it was pressed."""
+    action = next((action for action in ACTIONS if key in action.keys), None)
+    if action is None:
+        return "no such key: ? or ctrl+p"
+    shown = action.shown.replace("⏎", "Enter")
+    return f"{shown} works on {PAGES_ONLY.get(action.name, 'the overview: Esc')}"
+
 
 _BY_NAME = {action.name: action for action in ACTIONS}
 _KINDS = {key: action.kind for action in ACTIONS for key in action.keys} | {"y": Kind.ONCE, "n": Kind.MOVE}

@@ -28,6 +28,14 @@ class _Sent:
     at: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Notice:
+    text: str = ""
+    until: float = float("-inf")
+    stays: bool = False
+    """Also through further keys: what was refused may have been many of them."""
+
+
 class Session:
     """`now` is the time of day, `monotonic` measures ages; both are passed in, so tests own time."""
 
@@ -48,7 +56,7 @@ class Session:
         self._staged: dict[str, float] = {}
         self._undo = UndoStack()
         self._sent: _Sent | None = None
-        self._notice: tuple[str, float] = ("", float("-inf"))
+        self._notice = _Notice()
         self._labels: dict[str, str] = {}
         self._labelled: tuple[tuple[str, str], ...] = ()
         self._alert: str | None = None
@@ -105,7 +113,7 @@ class Session:
             staged=dict(self._staged),
             alert=self._current_alert(shown),
             act=self._newest_act(live),
-            notice=self._notice[0] if self._monotonic() < self._notice[1] else "",
+            notice=self._notice.text if self._monotonic() < self._notice.until else "",
             fault=self.fault,
             waiting_s=self._monotonic() - self._started,
         )
@@ -139,13 +147,15 @@ class Session:
 
     # -- choosing ---------------------------------------------------------------------------------
 
-    def notify(self, text: str, seconds: float = NOTICE_S) -> None:
-        """Show a line for some seconds, or until the next key; it is also seen elsewhere, or is only a hint."""
-        self._notice = (text, self._monotonic() + seconds)
+    def notify(self, text: str, *, stays: bool = False) -> None:
+        """Show a line for NOTICE_S, or (unless it stays) until the next key; it is seen elsewhere, or only a hint."""
+        self._notice = _Notice(text, self._monotonic() + NOTICE_S, stays)
 
     def hush(self) -> None:
         """A key was pressed after what was said: faults and notices have been read."""
-        self.fault, self._notice = "", ("", float("-inf"))
+        self.fault = ""
+        if not self._notice.stays:
+            self._notice = _Notice()
 
     def freeze(self) -> None:
         """Hold the picture still, or let it go."""
@@ -175,10 +185,10 @@ class Session:
             at = keys.index(current) if current in keys else 0
             self._alert = keys[min(max(0, at + step), len(keys) - 1)]
 
-    def number(self) -> NumberView | None:
-        """The live view of the number under the cursor."""
+    def number(self, number_id: str | None) -> NumberView | None:
+        """The live view of a number; None without one."""
         live = self.live()
-        return next((n for n in live.numbers if n.id == self.cursor), None) if live else None
+        return next((n for n in live.numbers if n.id == number_id), None) if live else None
 
     def label(self, number_id: str) -> str:
         """The masked name of a number."""
@@ -188,9 +198,9 @@ class Session:
         """Text from outside for one line: harmless and masked."""
         return masked(outside, self._labels, self.glyphs)
 
-    def stage(self, direction: int) -> None:
-        """One step of the rate up or down, for the number under the cursor; nothing is submitted."""
-        target = self.number()
+    def stage(self, number_id: str | None, direction: int) -> None:
+        """One step of a number's rate up or down; nothing is submitted."""
+        target = self.number(number_id)
         if target is None:
             return
         wanted = stepped(target, self._staged.get(target.id), direction)
@@ -205,10 +215,10 @@ class Session:
         else:
             self._staged[target.id] = wanted
 
-    def staged(self) -> acts.SetRate | None:
-        """The staged rate of the number under the cursor, as an act."""
-        value = self._staged.get(self.cursor or "")
-        return None if value is None or self.cursor is None else acts.SetRate(self.cursor, value)
+    def staged(self, number_id: str | None) -> acts.SetRate | None:
+        """The staged rate of a number, as an act."""
+        value = self._staged.get(number_id or "")
+        return None if value is None or number_id is None else acts.SetRate(number_id, value)
 
     def drop_staged(self) -> bool:
         """Forget all staged rates; whether there were any."""

@@ -11,6 +11,7 @@ from operator import attrgetter
 
 from engine.clock import now
 from engine.control import stops
+from engine.domain.bound import bound_by
 from engine.domain.forecast import asleep, done_at
 from engine.domain.recipient import State
 from engine.domain.snapshot import (
@@ -105,7 +106,7 @@ class Viewer:
         self._database = database
         self._started = asyncio.get_running_loop().time()
         self._host = socket.gethostname()
-        self._bound: dict[int, tuple[int, str]] = {}
+        self._waited: dict[int, tuple[int, str]] = {}
 
     def snapshot(
         self,
@@ -187,6 +188,7 @@ class Viewer:
             if key in c.numbers and c.state == "running" and c.control_of is None
         ]
         top, share = _errors_of(figures, at)
+        ceiling = pipeline.rate if pipeline else min(number.rate, number.ceiling or number.rate)
         return NumberView(
             id=number.id,
             display=number.display,
@@ -198,14 +200,19 @@ class Viewer:
             until=now() + timedelta(seconds=until_s) if until_s else None,
             rate=number.rate,
             limit=number.limit,
-            ceiling=pipeline.rate if pipeline else min(number.rate, number.ceiling or number.rate),
+            ceiling=ceiling,
             accepted_last_second=round(figures.accepted.last(at, 1)[0]),
             tries_last_second=round(figures.tries.last(at, 1)[0]),
             sent_per_second=figures.accepted.mean(at, 5),
             tries_per_second=figures.tries.mean(at, 5),
             token_wait=figures.token_wait.percentiles(at),
             latency=figures.latency.percentiles(at),
-            bound_by=self._bound_by(key, figures, pipeline, at),
+            bound_by=bound_by(
+                pipeline.closed() if pipeline else None,
+                self._waited_for(key, figures, at),
+                ceiling,
+                number.rate,
+            ),
             in_flight=pipeline.in_flight if pipeline else 0,
             pending=sum(self._waiting(c.campaign_id) for c in served),
             stuck=rows.stuck,
@@ -217,13 +224,11 @@ class Viewer:
             accepted_series=figures.accepted.last(at, 60),
         )
 
-    def _bound_by(self, key: int, figures: NumberFigures, pipeline: Pipeline | None, at: float) -> str:
-        if pipeline is not None and (closed := pipeline.closed()) is not None:
-            return closed
-        second, word = self._bound.get(key, (0, "rows"))
+    def _waited_for(self, key: int, figures: NumberFigures, at: float) -> str:
+        second, word = self._waited.get(key, (0, "rows"))
         if int(at) != second:
-            word = figures.bound_by()
-            self._bound[key] = (int(at), word)
+            word = figures.waited_most()
+            self._waited[key] = (int(at), word)
         return word
 
     def _waiting(self, campaign_id: int) -> int:
@@ -240,7 +245,7 @@ class Viewer:
         rate = sum(n.rate for n in numbers if n.id in ids and n.state not in ("paused", "held"))
         return CampaignView(
             name=campaign.name,
-            state=campaign.state,
+            state="paused" if stops.paused_by_people(campaign, desired) else campaign.state,
             reason=campaign.reason,
             planned=self._database.planned.get(key, 0),
             counts={state.word: n for state, n in counts.items()},

@@ -1,33 +1,38 @@
 """⏎ on a number: why it is in this state, what comes next, and the capacity sum."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import ClassVar
 
+from textual.binding import BindingType
+from textual.screen import Screen
+
+from console.acting import Acting
 from console.format import clean, duration, number, percent, rate, spark
 from console.frame import Frame, elsewhere
 from console.history import chosen
+from console.keys import bindings
 from console.line import Line
+from console.screens.page import MOVES
 from console.screens.pick import Entry, PickScreen, text
 from console.screens.rows import CodesScreen, RowsScreen
 from console.session import Session
-from console.widgets.numbers import throttled
 from engine.domain.errors import describe
 from engine.domain.inspection import RowsOf
 from engine.domain.snapshot import NumberView, Percentiles
 
 NEXT = {
-    "paused": "stays so until a person resumes it: r on the overview",
-    "held": "needs a person: find the cause, then r on the overview (it asks)",
+    "paused": "stays so until a person resumes it: r",
+    "held": "needs a person: find the cause, then r (it asks)",
     "waiting": "goes on by itself",
     "slowed": "sends at its ceiling, which grows back by itself while the provider takes it",
     "active": "sends",
 }
 BOUNDS = {
     "bucket": "its own rate: raise it with + if the provider's limit allows",
-    "ceiling": "the provider's throttling: it grants less than the configured rate, - or = takes that down to it",
     "rows": "there are not enough ready rows",
     "slots": "requests in flight: answers are slow",
     "database": "our database is the slowest part",
-    "provider": "the provider refuses more",
+    "provider": "it grants less than the configured rate (- or = takes that down to it), or asked for a pause",
     "hold": "a pause or a hold",
 }
 
@@ -39,13 +44,35 @@ ROOMY = 30
 class NumberScreen(PickScreen):
     """Bound to the number at the key press, whatever the cursor does."""
 
+    BINDINGS: ClassVar[list[BindingType]] = bindings(
+        (*MOVES, "enter", "pause", "resume", "rate_up", "rate_down", "rate_exact", "undo")
+    )
+
     def __init__(self, session: Session, number_id: str) -> None:
         super().__init__(session)
         self._number_id = number_id
+        self._acting = acting = Acting(session, self._push, number_id)
+        self._acts: dict[str, Callable[[], object]] = {
+            "pause": acting.pause, "resume": acting.resume, "rate_up": lambda: acting.stage(1),
+            "rate_down": lambda: acting.stage(-1), "rate_exact": acting.rate_exact, "undo": session.undo,
+        }  # fmt: skip
+
+    def _push(self, screen: Screen[None]) -> None:
+        self.app.push_screen(screen)
+
+    def does(self, name: str) -> bool:
+        """The overview's acts, on this number; Esc drops its staged rate before it leaves."""
+        if name == "back" and self.session.staged(self._number_id) is not None:
+            return self.session.drop_staged()
+        act = self._acts.get(name)
+        if act is not None:
+            act()
+        return act is not None
 
     def page_title(self, frame: Frame) -> str:
-        """The masked number."""
-        return f"NUMBER {frame.label(self._number_id)}  ({frame.glyphs.enter} its error codes and rows)"
+        """The masked number, and the keys that act here."""
+        keys = f"p pause r resume + - = rate {frame.glyphs.enter} apply or open u undo"
+        return f"NUMBER {frame.label(self._number_id)}  {keys}"
 
     def entries(self, frame: Frame, _width: int) -> Sequence[Entry]:
         """The facts, and the way down."""
@@ -57,7 +84,9 @@ class NumberScreen(PickScreen):
         return [*facts, Entry("codes", (codes,)), Entry("unsettled", (open_,))]
 
     def open(self, key: Hashable) -> None:
-        """Its error codes, or its rows without an answer."""
+        """A staged rate is applied first; else its error codes, or its rows without an answer."""
+        if self._acting.apply_staged():
+            return
         if key == "codes":
             self.app.push_screen(CodesScreen(self.session, number=self._number_id))
         else:
@@ -74,7 +103,7 @@ class NumberScreen(PickScreen):
                 "next", "`tidegate attach` shows its pace and its waits; p r + - = act on it from here, too"
             ),
             Line(),
-            _pair("rate", f"{rate(n.rate)}/s of the provider's limit {rate(n.limit)}"),
+            _pair("rate", f"{_rate(n, frame)} of the provider's limit {rate(n.limit)}"),
             _pair("rows", f"pending {number(n.pending)}  stuck {n.stuck}  unknown {n.unknown}"),
             _pair("campaigns", ", ".join(clean(name, frame.glyphs) for name in n.campaigns) or "none"),
         ]
@@ -87,15 +116,16 @@ class NumberScreen(PickScreen):
         owner = clean(n.owner or "no node", frame.glyphs)
         if frame.snapshot is not None and elsewhere(n, frame.snapshot):
             return self._of_another_node(n, frame)
-        window, bound = frame.window, "ceiling" if throttled(n) else n.bound_by
+        window = frame.window
         return [
             _state_line(n, frame),
             _pair("next", _next(n)),
-            _pair("bound by", f"{clean(bound, frame.glyphs)}: {BOUNDS.get(bound, '-')}"),
+            _pair("bound by", f"{clean(n.bound_by, frame.glyphs)}: {_bound(n)}"),
             Line(),
-            _pair("rate", f"{rate(n.rate)}/s of the provider's limit {rate(n.limit)}; ceiling now {rate(n.ceiling)}"),
+            _pair("rate", f"{_rate(n, frame)} of the provider's limit {rate(n.limit)}; ceiling now {rate(n.ceiling)}; "
+                          f"used {percent(n.use)}"),
             _pair("sends", f"{rate(n.sent_per_second)}/s accepted, {rate(n.tries_per_second)}/s tried; last second "
-                           f"{n.accepted_last_second} of {n.tries_last_second}"),
+                           f"{n.tries_last_second} left, {n.accepted_last_second} answers ok"),
             _pair("granted", _granted(n)),
             _pair("capacity", _capacity(n)),
             Line(),
@@ -113,6 +143,21 @@ class NumberScreen(PickScreen):
         ]  # fmt: skip
 
 
+def _bound(n: NumberView) -> str:
+    """What the word means; while it is throttled, by how much."""
+    if n.bound_by == "provider" and n.ceiling < n.rate:
+        return f"it grants about {rate(n.ceiling)} of {rate(n.rate)}/s: - or = takes the rate down to it"
+    return BOUNDS.get(n.bound_by, "-")
+
+
+def _rate(n: NumberView, frame: Frame) -> str:
+    """In force, and what is staged."""
+    staged = frame.staged.get(n.id)
+    return (
+        f"{rate(n.rate)}{frame.glyphs.arrow}{rate(staged)}/s" if staged is not None else f"{rate(n.rate)}/s"
+    )
+
+
 def _state_line(n: NumberView, frame: Frame) -> Line:
     until = f", {duration((n.until - frame.now).total_seconds())} more" if n.until is not None else ""
     why = f" because {frame.text(n.reason)}" if n.reason else ""
@@ -125,7 +170,7 @@ def _pair(name: str, text: str) -> Line:
 
 def _next(n: NumberView) -> str:
     if n.rate <= 0:
-        return "stays so until it has a rate again: = on the overview"
+        return "stays so until it has a rate again: ="
     return NEXT.get(n.state, "-")
 
 

@@ -61,7 +61,7 @@ class OverviewScreen(Screen[None]):
         self._does: dict[str, Callable[[], object]] = {
             "enter": self._enter, "describe": self._describe, "back": self._back, "filter": self._open_filter,
             "sort_previous": lambda: s.sort(-1), "sort_next": lambda: s.sort(1), "window": s.next_window,
-            "pause": a.pause, "resume": a.resume, "rate_up": lambda: s.stage(1), "rate_down": lambda: s.stage(-1),
+            "pause": a.pause, "resume": a.resume, "rate_up": lambda: a.stage(1), "rate_down": lambda: a.stage(-1),
             "rate_exact": a.rate_exact, "reconcile": a.reconcile, "undo": s.undo,
             "acknowledge": a.acknowledge, "acknowledge_all": a.acknowledge_all,
             "pause_all": a.pause_all, "resume_all": a.resume_all, "stop": a.stop, "leave": leave,

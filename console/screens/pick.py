@@ -117,7 +117,6 @@ class PickScreen(PageScreen):
             elif name == "enter":
                 if self.chosen is not None:
                     self.open(self.chosen)
-                return
             elif name == "window":
                 self.session.next_window()
             elif not self.does(name):

@@ -158,15 +158,8 @@ def _sent(n: NumberView, _frame: Frame) -> tuple[str, str]:
 def _bound(n: NumberView, frame: Frame) -> tuple[str, str]:
     if frame.snapshot is not None and elsewhere(n, frame.snapshot):
         return f"on {clean(n.owner or '', frame.glyphs)}", "key"
-    if throttled(n):
-        return "ceiling", "warning"
     text = clean(n.bound_by, frame.glyphs)
     return text, "warning" if text in ("database", "provider", "hold") else "text"
-
-
-def throttled(n: NumberView) -> bool:
-    """Whether its own pace holds it back, and that is the provider's doing: below the configured rate."""
-    return n.bound_by == "bucket" and n.ceiling < n.rate
 
 
 def _top_error(n: NumberView, frame: Frame) -> tuple[str, str]:

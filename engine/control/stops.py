@@ -2,6 +2,7 @@
 
 import structlog
 
+from engine.author import ENGINE
 from engine.domain.breaker import country_key, over_number, template_key
 from engine.domain.errors import Scope
 from engine.postgres import holds
@@ -34,6 +35,16 @@ def blocked(campaign: Campaign, desired: Desired) -> str | None:
     if not reasons or None in reasons:
         return None
     return "; ".join(dict.fromkeys(reason for reason in reasons if reason))
+
+
+def paused_by_people(campaign: Campaign, desired: Desired) -> bool:
+    """Whether it is held for nothing but the pauses of its numbers by people: their act, and no trouble."""
+    numbers = [desired.numbers[n] for n in campaign.numbers if n in desired.numbers]
+    return (
+        (campaign.state, campaign.held_by) == ("held", holds.STOPS)
+        and bool(numbers)
+        and all(n.paused and n.paused_by not in (None, ENGINE) for n in numbers)
+    )
 
 
 def _why_not(campaign: Campaign, number: Number, stopped: Stopped) -> str | None:

@@ -78,7 +78,8 @@ NUMBER_METRICS = (
     Metric(
         "tidegate_number_bound", GAUGE, ("number", "by"),
         "1 for what keeps the number from sending faster: bucket, rows, slots, database, provider, hold.",
-        "`bucket` is the normal one: the rate itself. `database` or `slots` for long: we are the slowest part.",
+        "`bucket` is the normal one: the rate itself. `provider`: it grants less, or asked for silence. "
+        "`database` or `slots` for long: we are the slowest part.",
     ),
     Metric(
         "tidegate_number_owner", GAUGE, ("number", "node"),

@@ -126,7 +126,7 @@ class NumberFigures:
         """The pacer waited for this."""
         self.waits[reason] = self.waits.get(reason, 0.0) + seconds
 
-    def bound_by(self) -> str:
+    def waited_most(self) -> str:
         """What it waited for most, of late."""
         most = max(self.waits, key=lambda r: self.waits[r], default="rows")
         for reason in self.waits:

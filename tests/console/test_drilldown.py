@@ -244,10 +244,10 @@ async def test_the_trends_page_follows_the_window() -> None:
         assert "TRENDS of 15m" in run.text()
 
 
-async def test_a_throttled_number_is_bound_by_its_ceiling_and_no_raise_is_advised() -> None:
-    slowed = a_number("0011", state="slowed", ceiling=25.0, bound_by="bucket")
+async def test_a_throttled_number_is_bound_by_the_provider_and_no_raise_is_advised() -> None:
+    slowed = a_number("0011", state="slowed", ceiling=25.0, bound_by="provider")
     async with running(normal(numbers=(slowed,)), (120, 40)) as run:
-        assert "ceiling" in next(line for line in run.text().splitlines() if "0011" in line)
+        assert "provider" in next(line for line in run.text().splitlines() if "0011" in line)
         await run.press("d")
-        assert "it grants less than the configured rate" in run.text()
+        assert "bound by    provider: it grants about 25 of 80/s" in run.text()
         assert "raise it with +" not in run.text()

@@ -212,3 +212,35 @@ async def test_the_palette_runs_the_same_actions() -> None:
         await run.until(lambda: bool(run.link.submitted) or run.on_overview)
         await run.press(*([] if run.link.submitted else ["enter"]))
         await run.until(lambda: bool(run.link.submitted))
+
+
+async def test_a_key_without_effect_on_a_page_says_where_it_works() -> None:
+    async with running(normal()) as run:
+        await run.press("e", "p")
+        assert "p works on the overview: Esc" in run.text()
+        await run.press("enter")
+        assert "Enter works on the overview: Esc" in run.text()
+        await run.press("escape", "s")
+        assert "s works on a campaign's page: c, then Enter" in run.text()
+        assert run.link.submitted == []
+
+
+@pytest.mark.parametrize("key", ["z", "semicolon", "f5"])
+async def test_a_key_that_no_table_has_says_where_the_keys_are(key: str) -> None:
+    async with running(normal()) as run:
+        await run.press(key)
+        assert "no such key: ? or ctrl+p" in run.text()
+        await run.press("enter", key)
+        assert "no such key: ? or ctrl+p" in run.text()
+
+
+async def test_that_keys_were_refused_is_still_told_after_the_next_key() -> None:
+    async with running(bad_night(), guard=KeyGuard()) as run:
+        await burst(run, "pjr\rkj")
+        await run.press("j")
+        run.clock.pass_(7.0)
+        await run.tick()
+        assert "faster than a hand" in run.text()
+        run.clock.pass_(2.0)
+        await run.tick()
+        assert "faster than a hand" not in run.text()

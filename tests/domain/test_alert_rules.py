@@ -73,6 +73,9 @@ EDGES: dict[str, Snapshot] = {
     "late, but paused by a person": campaign(
         state="paused", eta_s=700.0, deadline=AT + timedelta(minutes=10)
     ),
+    "paused by a person, by its numbers": campaign(
+        state="paused", reason="number +55…0042 is paused by root"
+    ),
     "an old lease loss": number(lease_lost_s=DEFAULTS.lease_s),
     "a short transaction": quiet(oldest_transaction=OldTransaction(1, DEFAULTS.transaction_s, "")),
 }

@@ -129,15 +129,15 @@ def test_codes_of_more_than_five_minutes_ago_are_forgotten() -> None:
     assert counts.trends(1e6) == {131026: (*[0] * 9, 1)}
 
 
-def test_a_number_is_bound_by_what_it_waited_for_most_of_late() -> None:
+def test_a_number_tells_what_it_waited_for_most_of_late() -> None:
     figures = NumberFigures()
-    assert figures.bound_by() == "rows"
+    assert figures.waited_most() == "rows"
     figures.waited("bucket", 3.0)
     figures.waited("slots", 1.0)
-    assert figures.bound_by() == "bucket"
+    assert figures.waited_most() == "bucket"
     for _ in range(3):
         figures.waited("slots", 1.0)
-        last = figures.bound_by()
+        last = figures.waited_most()
     assert last == "slots"  # what lies back counts less and less
 
 

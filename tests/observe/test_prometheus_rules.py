@@ -134,6 +134,10 @@ KEEPS_QUIET: dict[str, Mapping[str, str]] = {
         f"tidegate_webhook_silence_seconds{N}": f"0x{STEPS}",
         "tidegate_webhook_lag_seconds": f"59x{STEPS}",
     },
+    "a campaign whose numbers a person has paused": {
+        'tidegate_campaign_state{campaign="reminder",state="running"}': f"1x60 0x{STEPS}",
+        'tidegate_campaign_state{campaign="reminder",state="paused"}': f"0x60 1x{STEPS}",
+    },
     "few rows, all failed": {
         'tidegate_campaign_rows{campaign="reminder",state="delivered"}': f"0x{STEPS}",
         'tidegate_campaign_rows{campaign="reminder",state="failed"}': f"0x100 49x{STEPS}",
