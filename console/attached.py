@@ -15,6 +15,7 @@ from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from engine.acts import describe
@@ -26,12 +27,13 @@ from engine.database import open_database
 from engine.domain import act as acts
 from engine.domain.act import Act
 from engine.domain.inspection import Answer, NoAnswer, Query, RowOf
-from engine.domain.merge import Node, is_death, merge
+from engine.domain.merge import Node, is_of_nodes, merge
 from engine.domain.snapshot import ActView, EventView, ReconcilePreview, Snapshot
 from engine.pause_file import PauseFiles
 from engine.postgres import inspection, journal, snapshots
 from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.pool import Pool
+from engine.unattended import OF_THE_DATABASE, Unattended
 
 LOOK = 0.5
 """Seconds between two looks at the nodes; after an act a look follows at once."""
@@ -66,6 +68,8 @@ class AttachedLink:
         self._again = asyncio.Event()
         self._pool: Pool | None = None
         self._commands: Commands | None = None
+        self._unattended: Unattended
+        self._alone_since: datetime | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._started: Future[None] = Future()
         self._ended: Future[None] = Future()
@@ -134,7 +138,7 @@ class AttachedLink:
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
         async with open_database(self._config, size=CONNECTIONS) as pool:
-            self._pool = pool
+            self._pool, self._unattended = pool, Unattended(pool, author())
             self._commands = Commands(
                 pool,
                 author=author(),
@@ -168,7 +172,11 @@ class AttachedLink:
             for k in kept
             if k.author != "auto"
         ]
-        merged = merge(nodes, owners, events, now(), self._base())
+        alone = not any(n.alive and n.snapshot for n in nodes)
+        self._alone_since = (self._alone_since or now()) if alone else None
+        base = self._base(await self._unattended.look() if alone else None)
+        merged = merge(nodes, owners, events, now(), base, self._alone_since)
+        self._taken_on &= {a.key for a in merged.alerts}
         reached = merged.version if any(n.alive and n.snapshot for n in nodes) else -1
         for waiting in [w for w in self._waiting if w.version <= reached]:
             self._waiting.remove(waiting)
@@ -181,7 +189,15 @@ class AttachedLink:
             merged, alerts=alerts, acts=tuple(self._acts), reconcile=dict(self._reconciles)
         )
 
-    def _base(self) -> Snapshot:
+    def _base(self, known: Snapshot | None) -> Snapshot:
+        """`known`: what the database alone knows, while no node lives."""
+        own = self._own()
+        if known is None:
+            return own
+        kept = {name: getattr(known, name) for name in OF_THE_DATABASE}
+        return replace(own, **kept)
+
+    def _own(self) -> Snapshot:
         return Snapshot(
             at=now(),
             seq=(self._latest.seq if self._latest else 0) + 1,
@@ -237,9 +253,9 @@ class AttachedLink:
         return await commands.carry_out(act)
 
     def _take_on(self, key: str | None) -> None:
-        """A dead node cannot take in that its death was acknowledged: this viewer remembers."""
+        """A dead node cannot take in that its death was acknowledged: this viewer remembers, while it stands."""
         alerts = self._latest.alerts if self._latest else ()
-        self._taken_on |= {a.key for a in alerts if a.key in (key or a.key,) and is_death(a)}
+        self._taken_on |= {a.key for a in alerts if a.key in (key or a.key,) and is_of_nodes(a)}
 
     def _stage(self, act_id: str, **fields: Any) -> None:
         self._acts = deque(

@@ -13,7 +13,8 @@ PACE_S = 5
 """Seconds that a pace is a mean of."""
 WINDOWS: tuple[tuple[str, int], ...] = (("1m", 60), ("5m", 300), ("15m", 900), ("1h", 3600), ("6h", 21600))
 ENDED = ("finished", "cancelled")
-_RANK = ("running", "held", "paused", "scheduled", "draft", "finished", "cancelled")
+ACTIVE = ("running", "held", "paused")
+_RANK = (*ACTIVE, "scheduled", "draft", *ENDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +43,14 @@ class Headline:
 
 
 def headline(snapshot: Snapshot, ended: str | None, glyphs: Glyphs = UTF8) -> Headline:
-    """A running campaign first, else the one that needs a person most; the process's own end wins over all."""
-    ranked = sorted(open_campaigns(snapshot) or snapshot.campaigns, key=_rank)
+    """A running campaign first, then the one that needs a person most, then the last one that ended: it stays until
+    another runs, whatever drafts there are. The process's own end wins over all."""
+    ranked = headed(snapshot) + [c for c in open_campaigns(snapshot) if c.state not in ACTIVE]
     name = clean(ranked[0].name, glyphs) if ranked else "no campaign"
     word = ranked[0].state.upper() if ranked else "IDLE"
     if snapshot.draining:
         word = "DRAINING"
-    if snapshot.attached and not any(node.alive for node in snapshot.nodes):
+    if nobody_lives(snapshot):
         word = "NO NODE"
     if ended is not None:
         word = "STOPPED"
@@ -56,6 +58,18 @@ def headline(snapshot: Snapshot, ended: str | None, glyphs: Glyphs = UTF8) -> He
     for campaign in ranked[1:]:
         counts[campaign.state] = counts.get(campaign.state, 0) + 1
     return Headline(name, word, " ".join(f"+{n} {state}" for state, n in counts.items()))
+
+
+def headed(snapshot: Snapshot) -> list[CampaignView]:
+    """Those that rows 1 to 4 speak of: all that are started and not over, else the last one that ended; without
+    either nothing."""
+    active = [c for c in open_campaigns(snapshot) if c.state in ACTIVE]
+    ended = [c for c in snapshot.campaigns if c.state in ENDED and c.started_at is not None]
+    return active or sorted(ended, key=_ended_at)[-1:]
+
+
+def _ended_at(campaign: CampaignView) -> tuple[float, str]:
+    return (campaign.finished_at.timestamp() if campaign.finished_at is not None else 0.0, campaign.name)
 
 
 def _rank(campaign: CampaignView) -> tuple[int, str]:
@@ -69,7 +83,7 @@ def open_campaigns(snapshot: Snapshot) -> list[CampaignView]:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Over the campaigns that have not ended (over all, when all have)."""
+    """Over the campaigns that the headline speaks of (over all, when none was ever started)."""
 
     sent: int
     planned: int
@@ -90,7 +104,7 @@ class Totals:
 
 def totals(snapshot: Snapshot) -> Totals:
     """Sums for the progress lines; an ETA is that of the last campaign to end, None when one stands still."""
-    campaigns = open_campaigns(snapshot) or list(snapshot.campaigns)
+    campaigns = headed(snapshot) or list(snapshot.campaigns)
     moving = [c.eta_s for c in campaigns if c.state == "running"]
     known = [eta for eta in moving if eta is not None]
     seen = [n for n in snapshot.numbers if not elsewhere(n, snapshot)]
@@ -121,6 +135,16 @@ def differs(sent: float, tries: float) -> bool:
 def elsewhere(number: NumberView, snapshot: Snapshot) -> bool:
     """Whether another node sends from it: this one then knows neither its pace nor its waits."""
     return not snapshot.attached and number.owner is not None and number.owner != snapshot.node
+
+
+def unattended(number: NumberView) -> bool:
+    """Whether no living node sends from it: nobody knows its pace or its waits."""
+    return number.bound_by in ("no node", "lease")
+
+
+def nobody_lives(snapshot: Snapshot) -> bool:
+    """Whether an attached viewer sees no living node: what is shown are rows of the database."""
+    return snapshot.attached and not any(node.alive for node in snapshot.nodes)
 
 
 def ranked_alerts(snapshot: Snapshot) -> list[AlertView]:

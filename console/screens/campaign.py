@@ -124,6 +124,8 @@ def campaign_lines(c: CampaignView, frame: Frame, width: int) -> list[Line]:
     pace = f"  accepted {number(c.accepted)} of {number(c.planned)} ({share})"
     pace += f"  rate {rate(c.rate)}/s  ETA {eta(c.eta_s)}"
     tries = f"  tries {number(c.tries)}  attempts {number(c.attempts)}"
+    if c.accepted > c.attempts:
+        tries += f" ({number(c.accepted - c.attempts)} more accepted by webhook, their answers were lost)"
     tries += f"  possible duplicates {number(c.possible_duplicates)}"
     times = "  ".join(f"{word} {at:%m-%d %H:%M}Z" for word, at in _times(c) if at is not None)
     lines = [head, Line(pace), Line(tries, "warning" if c.possible_duplicates else "text")]

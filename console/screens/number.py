@@ -8,7 +8,7 @@ from textual.screen import Screen
 
 from console.acting import Acting
 from console.format import clean, duration, number, percent, rate, spark
-from console.frame import Frame, elsewhere
+from console.frame import Frame, elsewhere, unattended
 from console.history import chosen
 from console.keys import bindings
 from console.line import Line
@@ -34,6 +34,8 @@ BOUNDS = {
     "database": "our database is the slowest part",
     "provider": "it grants less than the configured rate (- or = takes that down to it), or asked for a pause",
     "hold": "a pause or a hold",
+    "lease": "the node that had it is gone, and its lease must end before another may send",
+    "no node": "no engine has it: start `tidegate run`, or wait for one that runs to take it",
 }
 
 
@@ -108,6 +110,21 @@ class NumberScreen(PickScreen):
             _pair("campaigns", ", ".join(clean(name, frame.glyphs) for name in n.campaigns) or "none"),
         ]
 
+    def _of_nobody(self, n: NumberView, frame: Frame) -> Sequence[Line]:
+        """What the database says: nobody knows more."""
+        return [
+            _state_line(n, frame),
+            _pair(
+                "owner",
+                f"{clean(n.owner or 'no node', frame.glyphs)}, account {clean(n.account, frame.glyphs)}",
+            ),
+            _pair("bound by", f"{n.bound_by}: {BOUNDS[n.bound_by]}"),
+            Line(),
+            _pair("rate", f"{rate(n.rate)}/s of the provider's limit {rate(n.limit)}"),
+            _pair("rows", f"pending {number(n.pending)}  stuck {n.stuck}  unknown {n.unknown}"),
+            _pair("campaigns", ", ".join(clean(name, frame.glyphs) for name in n.campaigns) or "none"),
+        ]
+
     def _facts(self, frame: Frame) -> Sequence[Line]:
         """State, pace, waits, rows."""
         n = frame.number(self._number_id)
@@ -116,6 +133,8 @@ class NumberScreen(PickScreen):
         owner = clean(n.owner or "no node", frame.glyphs)
         if frame.snapshot is not None and elsewhere(n, frame.snapshot):
             return self._of_another_node(n, frame)
+        if unattended(n):
+            return self._of_nobody(n, frame)
         window = frame.window
         return [
             _state_line(n, frame),

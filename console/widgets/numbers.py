@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from console.format import Glyphs, age, clean, duration, number, percent, rate, spark
-from console.frame import Frame, differs, elsewhere
+from console.frame import Frame, differs, elsewhere, unattended
 from console.history import chosen
 from console.line import Line
 from console.rows import Severity, severity
@@ -113,7 +113,7 @@ def _heads(frame: Frame, columns: Sequence[Column]) -> Line:
 def _row(n: NumberView, frame: Frame, columns: Sequence[Column], under_cursor: bool) -> Line:
     line = Line(">", "key") if under_cursor else Line(" ")
     staged = frame.staged.get(n.id)
-    away = frame.snapshot is not None and elsewhere(n, frame.snapshot)
+    away = unattended(n) or (frame.snapshot is not None and elsewhere(n, frame.snapshot))
     for c in columns:
         if staged is not None and c.head == "CEIL":
             continue
@@ -159,7 +159,7 @@ def _bound(n: NumberView, frame: Frame) -> tuple[str, str]:
     if frame.snapshot is not None and elsewhere(n, frame.snapshot):
         return f"on {clean(n.owner or '', frame.glyphs)}", "key"
     text = clean(n.bound_by, frame.glyphs)
-    return text, "warning" if text in ("database", "provider", "hold") else "text"
+    return text, "warning" if text in ("database", "provider", "hold", "lease", "no node") else "text"
 
 
 def _top_error(n: NumberView, frame: Frame) -> tuple[str, str]:

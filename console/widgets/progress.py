@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from console.format import bar, clean, duration, eta, number, percent, rate
-from console.frame import Frame, differs, totals
+from console.frame import Frame, differs, nobody_lives, totals
 from console.history import chosen
 from console.line import Line
 from console.widgets.header import fitted
@@ -24,7 +24,9 @@ class Progress(LinePanel):
         t = totals(snapshot)
         share = t.sent / t.planned if t.planned else 0.0
         pace = Line(f"{rate(t.sent_per_s)}/s", "strong").add(f" of {rate(t.rate)} ({percent(t.use)})")
-        if differs(t.sent_per_s, t.tries_per_s):
+        if nobody_lives(snapshot):
+            pace = Line("-/s", "faint").add(f" of {rate(t.rate)}")
+        elif differs(t.sent_per_s, t.tries_per_s):
             pace.add(f" tries {rate(t.tries_per_s)}/s", "warning")
         wait = chosen(snapshot.past.token_wait, frame.window, snapshot.token_wait)
         sent = f"{number(t.sent)}/{number(t.planned)} {percent(share)}"
@@ -71,7 +73,7 @@ class Figures(LinePanel):
         line.add(f"failed {number(t.failed)}", "warning" if t.failed else "faint").add("  ")
         line.add("pending " if width >= WIDE else "pend ", "faint").add(number(t.pending))
         line.add("  in flight " if width >= WIDE else "  inflight ", "faint").add(
-            number(frame.snapshot.in_flight)
+            "-" if nobody_lives(frame.snapshot) else number(frame.snapshot.in_flight)
         ).add("  ")
         line.add(f"STUCK {number(t.stuck)}", "warning" if t.stuck else "faint").add("  ")
         line.add(f"unknown {number(t.unknown)}", "warning" if t.unknown else "faint")

@@ -8,6 +8,7 @@ from uuid import UUID
 from engine.domain.recall import columns, merged
 from engine.domain.snapshot import (
     AlertView,
+    CampaignView,
     ErrorView,
     EventView,
     NodeView,
@@ -21,6 +22,9 @@ from engine.domain.snapshot import (
 
 DEAD_AFTER = 5.0
 """Seconds of silence after which nothing that a node said is shown. It publishes twice a second."""
+
+NO_ENGINE = "no engine"
+"""Key of the alert that work waits and no node lives."""
 
 ADVICE = "its numbers move to other nodes when their leases end; look at its host and its log"
 
@@ -49,27 +53,27 @@ def merge(
     events: Sequence[EventView],
     now: datetime,
     base: Snapshot,
+    alone_since: datetime | None = None,
 ) -> Snapshot:
-    """`base` gives what is the viewer's own (author, host, pid, acts); `owners` the lease holder by Meta's number id;
-    `events` the acts of people, from the journal. As old as the oldest figure that is shown."""
+    """`base` gives what is the viewer's own (author, host, pid, acts) and, while no node lives, what the database alone
+    knows; `owners` the lease holder by Meta's number id; `events` the acts of people, from the journal. As old as the
+    oldest figure that is shown. `alone_since`: when the viewer first saw no node at all."""
     live = [(n, n.snapshot) for n in nodes if n.alive and n.snapshot is not None]
     age = max((n.age_s for n, _ in live), default=0.0)
-    dead = tuple(_dead_alert(n, now) for n in nodes if not n.alive)
-    views = tuple(_view(n, owners) for n in nodes)
-    alive = len(live)
+    present = [n for n in nodes if not (live and _is_history(n, owners))]
     whole = replace(
         base,
         at=now - timedelta(seconds=age),
-        node=live[0][0].name if len(nodes) == 1 and live else f"{alive}/{len(nodes)} nodes",
-        nodes=views,
-        alerts=(*dead, *_alerts(s.alerts for _, s in live)),
+        node=live[0][0].name if len(present) == 1 and live else f"{len(live)}/{len(present)} nodes",
+        nodes=tuple(_view(n, owners) for n in nodes),
+        alerts=(*_deaths(nodes, present, now), *_alerts(s.alerts for _, s in live)),
         events=tuple(
             sorted([*events, *_by_engines(s for _, s in live)], key=lambda e: e.at, reverse=True)[:50]
         ),
         database="ok",
     )
     if not live:
-        return whole
+        return _nobody_lives(whole, nodes, owners, alone_since or now)
     newest = min(live, key=lambda pair: pair[0].age_s)[1]  # the books are the database's: anyone's, once
     snapshots = [s for _, s in live]
     return replace(
@@ -132,32 +136,75 @@ def _number(
             found = next((n for n in snapshot.numbers if n.id == key), None)
             if found is not None:
                 return replace(found, owner=node.name)
-    known = next(n for n in newest.numbers if n.id == key)
+    return _unattended(next(n for n in newest.numbers if n.id == key), owner, nodes)
+
+
+def _unattended(known: NumberView, owner: UUID | None, nodes: Sequence[Node]) -> NumberView:
+    """Only what the database knows of it."""
     name = next((f"{n.name} (dead)" for n in nodes if n.id == owner and not n.alive), None)
+    bound = known.bound_by if known.bound_by == "lease" else "no node"
     return replace(
         known, owner=name, accepted_last_second=0, tries_last_second=0, sent_per_second=0.0, tries_per_second=0.0,
-        token_wait=None, latency=None, bound_by="no node", in_flight=0, last_accepted_s=None, accepted_series=(),
+        token_wait=None, latency=None, bound_by=bound, in_flight=0, last_accepted_s=None, accepted_series=(),
         use=None, past=NumberPast(),
     )  # fmt: skip
 
 
-def _dead_alert(node: Node, now: datetime) -> AlertView:
+def _is_history(node: Node, owners: Mapping[str, UUID]) -> bool:
+    """Whether it is dead and others have taken over all that it had."""
+    return not node.alive and node.id not in owners.values()
+
+
+def _deaths(nodes: Sequence[Node], present: Sequence[Node], now: datetime) -> list[AlertView]:
+    """One for each dead node; over when others have its numbers, and none when it has only been started anew."""
+    here = {(n.name, n.host) for n in nodes if n.alive}
+    dead = [n for n in nodes if not n.alive]
+    return [_death(n, now, active=n in present) for n in dead if n in present or (n.name, n.host) not in here]
+
+
+def _death(node: Node, now: datetime, *, active: bool) -> AlertView:
     since = now - timedelta(seconds=node.age_s)
+    cause = "DEAD, it publishes nothing" if active else "DEAD, others have its numbers"
     return AlertView(
-        f"node dead:{node.id}",
-        "critical",
-        f"node {node.name}",
-        "DEAD, it publishes nothing",
-        ADVICE,
-        since,
-        True,
-        False,
+        f"node dead:{node.id}", "critical", f"node {node.name}", cause, ADVICE, since, active, False
     )
 
 
-def is_death(alert: AlertView) -> bool:
-    """Whether an alert was made here, of a node that says nothing any more."""
-    return alert.key.startswith("node dead:")
+def _nobody_lives(
+    whole: Snapshot, nodes: Sequence[Node], owners: Mapping[str, UUID], alone_since: datetime
+) -> Snapshot:
+    last_sign = max((whole.at - timedelta(seconds=n.age_s) for n in nodes), default=alone_since)
+    alert = no_engine(whole.campaigns, last_sign)
+    return replace(
+        whole,
+        numbers=tuple(_unattended(n, owners.get(n.id), nodes) for n in whole.numbers),
+        alerts=(*((alert,) if alert else ()), *whole.alerts),
+    )
+
+
+def no_engine(campaigns: Sequence[CampaignView], since: datetime) -> AlertView | None:
+    """While no node lives: what waits for one; None when nothing does."""
+    going = [c for c in campaigns if c.state == "running"]
+    pending = sum(c.counts.get(state, 0) for c in going for state in ("pending", "claimed"))
+    open_rows = pending + sum(
+        c.counts.get(state, 0) for c in going for state in ("sending", "unknown", "assessing")
+    )
+    scheduled = [c.name for c in campaigns if c.state == "scheduled"]
+    if pending:
+        what = f"{pending:,} {'row' if pending == 1 else 'rows'} pending"
+    elif open_rows:
+        what = f"{open_rows:,} {'row' if open_rows == 1 else 'rows'} not settled"
+    elif scheduled:
+        what = f"{scheduled[0]} is scheduled"
+    else:
+        return None
+    cause = f"runs: {what}: start `tidegate run`"
+    return AlertView(NO_ENGINE, "critical", "no engine", cause, "", since, True, False)
+
+
+def is_of_nodes(alert: AlertView) -> bool:
+    """Whether an alert was made here, of nodes that say nothing: no engine can take in that it was acknowledged."""
+    return alert.key == NO_ENGINE or alert.key.startswith("node dead:")
 
 
 def _alerts(all_: Iterable[tuple[AlertView, ...]]) -> tuple[AlertView, ...]:

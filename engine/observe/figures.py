@@ -88,27 +88,31 @@ class DatabaseFigures:
 
     async def run(self) -> None:
         """Ask for ever."""
-        time = asyncio.get_running_loop().time
         beat = 0
         while True:
-            started = time()
             try:
-                await self._read_books()
-                self.inbox = await webhooks.backlog(self._db)
-                took = time() - started
-                self.last_statuses = await figures.last_statuses(self._db)
-                if beat % IN_FLIGHT_EVERY == 0:
-                    await self._read_rows(time())
-                if beat % DELIVERED_EVERY == 0:
-                    self.delivered.see(await figures.delivered(self._db, self._delivered_after))
-                self.round_trip.add(time(), took)
-                slow = took > SLOW or self.commits_wait(time())
-                self.database = "slow" if slow and beat >= WARM_AFTER else "ok"
-                self.progress.see(started, self.counts, set(self._due.values()))
+                await self.read(beat)
                 beat += 1
             except DATABASE_FAULTS:
                 self.database = "away"
             await asyncio.sleep(BOOKS_EVERY)
+
+    async def read(self, beat: int) -> None:
+        """One round, the `beat`-th: the dearer questions are asked in few of them. Raises what the database raises."""
+        time = asyncio.get_running_loop().time
+        started = time()
+        await self._read_books()
+        self.inbox = await webhooks.backlog(self._db)
+        took = time() - started
+        self.last_statuses = await figures.last_statuses(self._db)
+        if beat % IN_FLIGHT_EVERY == 0:
+            await self._read_rows(time())
+        if beat % DELIVERED_EVERY == 0:
+            self.delivered.see(await figures.delivered(self._db, self._delivered_after))
+        self.round_trip.add(time(), took)
+        slow = took > SLOW or self.commits_wait(time())
+        self.database = "slow" if slow and beat >= WARM_AFTER else "ok"
+        self.progress.see(started, self.counts, set(self._due.values()))
 
     def commits_wait(self, now: float) -> bool:
         """Whether ours have waited of late."""

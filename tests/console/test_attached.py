@@ -1,5 +1,7 @@
 """What an attached screen says of itself, and what a published snapshot keeps."""
 
+from dataclasses import replace
+
 from engine.domain.snapshot import NodeView, Snapshot
 from engine.postgres.snapshots import SECONDS, _decoded, encoded
 from tests.console.support import HELD, bad_night, normal, running
@@ -9,6 +11,20 @@ async def test_ctrl_c_says_what_q_does_to_a_viewer() -> None:
     async with running(bad_night(), mode="attach") as run:
         await run.press("ctrl+c")
         assert "close this viewer, the nodes go on" in run.text()
+
+
+async def test_without_a_node_what_only_nodes_know_is_a_dash() -> None:
+    numbers = tuple(replace(n, owner=None, bound_by="no node", sent_per_second=0.0) for n in normal().numbers)
+    gone = normal(attached=True, node="0/0 nodes", nodes=(), numbers=numbers, in_flight=0)
+    async with running(gone, (120, 40), mode="attach") as run:
+        assert "NO NODE" in run.row(0)
+        assert "-/s of" in run.text()
+        assert "in flight -" in run.text()
+        row = next(line for line in run.text().splitlines() if "0011" in line)
+        assert "0.0 " not in row
+        assert "no node" in row
+        await run.press("enter")
+        assert "start `tidegate run`" in run.text()
 
 
 async def test_q_ends_only_the_viewer() -> None:

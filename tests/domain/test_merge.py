@@ -4,8 +4,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+import pytest
+
 from engine.domain.merge import DEAD_AFTER, Node, merge
-from engine.domain.snapshot import AlertView, ErrorView, EventView, NumberView, Snapshot
+from engine.domain.snapshot import AlertView, CampaignView, ErrorView, EventView, NumberView, Snapshot
 
 NOW = datetime(2026, 3, 14, 3, 14, 9, tzinfo=UTC)
 ONE, TWO = UUID(int=1), UUID(int=2)
@@ -38,9 +40,21 @@ def base() -> Snapshot:
     )
 
 
-def merged(*nodes: Node, owners: dict[str, UUID] | None = None) -> Snapshot:
+def merged(*nodes: Node, owners: dict[str, UUID] | None = None, own: Snapshot | None = None) -> Snapshot:
     events = (EventView(NOW, "ana", "rate, from the journal"),)
-    return merge(nodes, {A: ONE, B: TWO} if owners is None else owners, events, NOW, base())
+    return merge(nodes, {A: ONE, B: TWO} if owners is None else owners, events, NOW, own or base())
+
+
+def campaign(state: str = "running", **counts: int) -> CampaignView:
+    return CampaignView(
+        name="reminder", state=state, reason=None, planned=200, counts=counts, accepted=21, tries=21, attempts=21,
+        possible_duplicates=0, rate=80.0, eta_s=None, started_at=NOW, finished_at=None, deadline=None,
+    )  # fmt: skip
+
+
+def rows_alone(*campaigns: CampaignView) -> Snapshot:
+    """What the database knows of both numbers and these campaigns."""
+    return replace(base(), numbers=(number(A, 70), number(B)), campaigns=campaigns)
 
 
 def node(key: UUID, name: str, age: float, snapshot: Snapshot | None) -> Node:
@@ -84,10 +98,55 @@ def test_nothing_that_a_dead_node_said_is_shown_as_true() -> None:
     assert whole.at == NOW - timedelta(seconds=0.2)
 
 
-def test_with_all_nodes_dead_there_are_no_figures_at_all() -> None:
-    whole = merged(node(ONE, "eng1", 60, says("eng1", 70, 0)))
-    assert (whole.numbers, whole.campaigns, whole.accepted_series) == ((), (), ())
+def test_with_all_nodes_dead_the_rows_of_the_database_are_shown_and_nothing_that_a_node_said() -> None:
+    whole = merged(
+        node(ONE, "eng1", 60, says("eng1", 70, 0)),
+        own=rows_alone(campaign(pending=176, claimed=3)),
+        owners={A: ONE},
+    )
+    assert [(n.owner, n.bound_by, n.sent_per_second, n.pending) for n in whole.numbers] == [
+        ("eng1 (dead)", "no node", 0, 5),
+        (None, "no node", 0, 5),
+    ]
+    assert [c.name for c in whole.campaigns] == ["reminder"]
+    assert whole.accepted_series == ()
     assert whole.node == "0/1 nodes"
+    worst = whole.alerts[0]
+    assert f"{worst.target} {worst.cause}" == "no engine runs: 179 rows pending: start `tidegate run`"
+    assert worst.since == NOW - timedelta(seconds=60)
+
+
+@pytest.mark.parametrize(
+    ("campaigns", "says_what"),
+    [
+        ((campaign(pending=1),), "1 row pending"),
+        ((campaign(sending=2, unknown=1),), "3 rows not settled"),
+        ((campaign("scheduled", pending=9),), "reminder is scheduled"),
+        ((campaign("paused", pending=9), campaign("draft", pending=9), campaign("finished", sent=200)), None),
+    ],
+)
+def test_no_engine_is_an_alert_where_something_waits_for_one(
+    campaigns: tuple[CampaignView, ...], says_what: str | None
+) -> None:
+    alerts = merged(own=rows_alone(*campaigns)).alerts
+    assert [a.cause for a in alerts] == ([f"runs: {says_what}: start `tidegate run`"] if says_what else [])
+
+
+def test_a_dead_node_whose_numbers_others_have_taken_over_is_history() -> None:
+    gone = node(TWO, "eng2", 60, says("eng2", 0, 60))
+    whole = merged(node(ONE, "eng1", 0.2, says("eng1", 70, 60)), gone, owners={A: ONE, B: ONE})
+    assert whole.node == "eng1"
+    assert [(a.target, a.active) for a in whole.alerts if a.severity == "critical"] == [("node eng2", False)]
+    assert [n.name for n in whole.nodes] == ["eng1", "eng2"]
+
+
+def test_of_a_node_that_was_only_started_anew_no_death_is_told() -> None:
+    gone = node(TWO, "eng1", 60, says("eng1", 0, 60))
+    whole = merged(node(ONE, "eng1", 0.2, says("eng1", 70, 60)), gone, owners={A: ONE, B: ONE})
+    assert [a for a in whole.alerts if a.severity == "critical"] == []
+    still_its = merged(node(ONE, "eng1", 0.2, says("eng1", 70, 60)), gone, owners={A: ONE, B: TWO})
+    assert [a.active for a in still_its.alerts if a.severity == "critical"] == [True]
+    assert still_its.node == "1/2 nodes"
 
 
 def test_a_number_without_an_owner_belongs_to_nobody() -> None:

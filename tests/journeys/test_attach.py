@@ -84,3 +84,24 @@ async def test_two_consoles_see_two_nodes_each_other_s_acts_and_a_death(database
             await seen(ana, lambda s: s if owners(s) == {"eng1"} else None)
             await stage(ana, AcknowledgeAlerts(dead.alerts[0].key), "in effect")
             await seen(ana, lambda s: any(a.acknowledged and a.target == "node eng2" for a in s.alerts))
+
+
+async def test_without_an_engine_the_viewer_shows_the_rows_and_that_nobody_sends_them(
+    database_url: str,
+) -> None:
+    async with world(database_url, scenario(), {NUMBER: 20, SECOND: 20}) as w:
+        await w.campaign(people=9)
+        async with attached(w, read_only=True) as bob:
+            alone = await seen(bob, lambda s: s)
+            assert {(n.id, n.owner, n.bound_by, n.rate) for n in alone.numbers} == {
+                (NUMBER, None, "no node", 20),
+                (SECOND, None, "no node", 20),
+            }
+            assert [(c.state, c.planned, c.counts["pending"]) for c in alone.campaigns] == [("running", 9, 9)]
+            assert [f"{a.target} {a.cause}" for a in alone.alerts] == [
+                "no engine runs: 9 rows pending: start `tidegate run`"
+            ]
+            await w.engine("--node", "eng1", lease="5s", metrics_listen=f"127.0.0.1:{free_port()}")
+            await seen(
+                bob, lambda s: owners(s) == {"eng1"} and not any(a.target == "no engine" for a in s.alerts)
+            )
