@@ -166,7 +166,7 @@ async def test_after_pause_all_is_acknowledged_nothing_leaves_until_it_is_contin
     await night.answer("PAUSE EVERYTHING", "all", "wrong template")
     paused = await night.acted("PAUSE ALL", r"ack \d+ms")
     await night.stands_still()
-    await night.shown.until("natl .HELD")  # it follows its numbers, and C refuses what changes under it
+    await night.shown.until("natl .PAUSED")  # it follows its numbers, and C refuses what changes under it
     await night.shown.press("C")
     await night.shown.until("RESUME ALL")
     await night.shown.press("y")
