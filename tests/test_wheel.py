@@ -168,7 +168,7 @@ def test_what_the_code_imports_is_declared_and_what_is_declared_is_imported() ->
     outside = modules - set(PACKAGES) - sys.stdlib_module_names
     imported = {canonicalize_name(name) for module in outside for name in homes.get(module, [module])}
     declared = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
-    drawing = {"resvg_py"}  # only for those who draw screenshots: extra `test`
+    drawing = {"resvg-py"}  # only for those who draw screenshots: extra `test`
     assert imported - drawing == declared
 
 

@@ -164,7 +164,7 @@ async def test_a_budget_that_does_not_last_is_told(
     await failed(pool, made, 4, 131000)
     await pool.execute("UPDATE campaign SET try_budget = 6")
     (warning,) = (await commands.retry_failed("reminder")).warnings
-    assert "2 tries left for these 4 rows" in warning
+    assert "2 tries left for 4 rows" in warning
 
 
 @pytest.mark.parametrize("generic", [False, True])
