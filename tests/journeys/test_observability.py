@@ -146,8 +146,13 @@ async def test_a_bad_provider_lights_exactly_its_alerts_in_prometheus_and_on_the
 
 async def _the_page_agrees(watched: Night, expected: set[str]) -> None:
     """The engine's own alerts, as exported, and a few figures against the snapshot and the database."""
-    exported = await watched.outside.query("tidegate_alert_active")
-    assert {f"{s['metric']['alert']}:{s['metric']['subject']}" for s in exported} == expected
+
+    async def exported() -> bool:
+        """What Prometheus has read last may be older than the snapshot."""
+        active = await watched.outside.query("tidegate_alert_active")
+        return {f"{s['metric']['alert']}:{s['metric']['subject']}" for s in active} == expected
+
+    await watched.world.until(exported, "the same alerts as exported")
     (balanced,) = await watched.outside.query("tidegate_campaign_books_balanced")
     assert balanced["value"][1] == "1"
     (planned,) = await watched.outside.query("tidegate_campaign_planned_rows")
