@@ -69,7 +69,8 @@ class Night:
         return [at for at in await self.w.stamps() if since < at < until]
 
     async def answer(self, title: str, *typed: str) -> None:
-        """A dialog that wants words, each with Enter; what comes last is the reason."""
+        """A dialog that wants words, each with Enter; what comes last is the reason. Few, for they come at once, and
+        the console takes more than 20 keys a second for a paste."""
         await self.shown.until(title)
         for words, then in zip(typed, ["Now the reason"] * (len(typed) - 1) + [""], strict=True):
             seen = self.shown.text.count(words)
@@ -163,7 +164,7 @@ async def test_a_step_down_and_a_step_up_are_applied_by_enter(night: Night) -> N
 async def test_after_pause_all_is_acknowledged_nothing_leaves_until_it_is_continued(night: Night) -> None:
     await night.goes_on()
     await night.shown.press("P")
-    await night.answer("PAUSE EVERYTHING", "all", "wrong template")
+    await night.answer("PAUSE EVERYTHING", "all", "wrong")
     paused = await night.acted("PAUSE ALL", r"ack \d+ms")
     await night.stands_still()
     await night.shown.until("natl .PAUSED")  # it follows its numbers, and C refuses what changes under it
@@ -223,7 +224,7 @@ async def test_a_campaign_is_started_on_its_page_and_its_failed_rows_go_out_once
     await night.w.sim.replace(granted(statuses=SILENT))
     before = await night.requests()
     await night.w.campaign("late", people=10, first=5000, start=False)
-    await night.shown.until("late .DRAFT|. late  ")
+    await night.shown.until(r"late .DRAFT|. late  |\+1 draft")
     await night.page("c", "CAMPAIGNS")
     await night.page("\r", "CAMPAIGN late")
     assert await night.requests() == before
@@ -265,7 +266,7 @@ async def test_q_stops_the_engine_and_nothing_leaves_after_it(night: Night) -> N
     await night.w.campaign("last", people=2000, first=10_000)
     await night.goes_on()
     await night.shown.press("Q")
-    await night.answer("STOP THE ENGINE", "all", "end of the night")
+    await night.answer("STOP THE ENGINE", "all", "over")
     async with asyncio.timeout(WITHIN_S):
         assert await night.shown.process.wait() == 0
     ended = time.monotonic() * SECOND_US

@@ -119,7 +119,11 @@ async def screen(w: World, *words: str, **settings: str) -> AsyncIterator[Screen
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     ours = {f"TIDEGATE_{name.upper()}": value for name, value in settings.items()}
-    terminal = {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
+    size = {
+        "COLUMNS": str(COLUMNS),
+        "LINES": str(ROWS),
+    }  # for who asks the environment first: it may tell another's
+    terminal = {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"} | size
     process = await asyncio.create_subprocess_exec(
         *TIDEGATE,
         *words,
