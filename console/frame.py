@@ -139,7 +139,7 @@ def elsewhere(number: NumberView, snapshot: Snapshot) -> bool:
 
 def unattended(number: NumberView) -> bool:
     """Whether no living node sends from it: nobody knows its pace or its waits."""
-    return number.bound_by in ("no node", "lease")
+    return number.bound_by == "no node"
 
 
 def nobody_lives(snapshot: Snapshot) -> bool:

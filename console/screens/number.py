@@ -34,7 +34,6 @@ BOUNDS = {
     "database": "our database is the slowest part",
     "provider": "it grants less than the configured rate (- or = takes that down to it), or asked for a pause",
     "hold": "a pause or a hold",
-    "lease": "the node that had it is gone, and its lease must end before another may send",
     "no node": "no engine has it: start `tidegate run`, or wait for one that runs to take it",
 }
 
@@ -104,10 +103,7 @@ class NumberScreen(PickScreen):
             _pair(
                 "next", "`tidegate attach` shows its pace and its waits; p r + - = act on it from here, too"
             ),
-            Line(),
-            _pair("rate", f"{_rate(n, frame)} of the provider's limit {rate(n.limit)}"),
-            _pair("rows", f"pending {number(n.pending)}  stuck {n.stuck}  unknown {n.unknown}"),
-            _pair("campaigns", ", ".join(clean(name, frame.glyphs) for name in n.campaigns) or "none"),
+            *_of_the_database(n, frame),
         ]
 
     def _of_nobody(self, n: NumberView, frame: Frame) -> Sequence[Line]:
@@ -119,10 +115,7 @@ class NumberScreen(PickScreen):
                 f"{clean(n.owner or 'no node', frame.glyphs)}, account {clean(n.account, frame.glyphs)}",
             ),
             _pair("bound by", f"{n.bound_by}: {BOUNDS[n.bound_by]}"),
-            Line(),
-            _pair("rate", f"{rate(n.rate)}/s of the provider's limit {rate(n.limit)}"),
-            _pair("rows", f"pending {number(n.pending)}  stuck {n.stuck}  unknown {n.unknown}"),
-            _pair("campaigns", ", ".join(clean(name, frame.glyphs) for name in n.campaigns) or "none"),
+            *_of_the_database(n, frame),
         ]
 
     def _facts(self, frame: Frame) -> Sequence[Line]:
@@ -160,6 +153,16 @@ class NumberScreen(PickScreen):
             _pair("campaigns", ", ".join(clean(name, frame.glyphs) for name in n.campaigns) or "none"),
             Line(),
         ]  # fmt: skip
+
+
+def _of_the_database(n: NumberView, frame: Frame) -> Sequence[Line]:
+    """What is known of it whoever sends from it."""
+    return [
+        Line(),
+        _pair("rate", f"{_rate(n, frame)} of the provider's limit {rate(n.limit)}"),
+        _pair("rows", f"pending {number(n.pending)}  stuck {n.stuck}  unknown {n.unknown}"),
+        _pair("campaigns", ", ".join(clean(name, frame.glyphs) for name in n.campaigns) or "none"),
+    ]
 
 
 def _bound(n: NumberView) -> str:

@@ -159,7 +159,7 @@ def _bound(n: NumberView, frame: Frame) -> tuple[str, str]:
     if frame.snapshot is not None and elsewhere(n, frame.snapshot):
         return f"on {clean(n.owner or '', frame.glyphs)}", "key"
     text = clean(n.bound_by, frame.glyphs)
-    return text, "warning" if text in ("database", "provider", "hold", "lease", "no node") else "text"
+    return text, "warning" if text in ("database", "provider", "hold", "no node") else "text"
 
 
 def _top_error(n: NumberView, frame: Frame) -> tuple[str, str]:

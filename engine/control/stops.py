@@ -39,12 +39,12 @@ def blocked(campaign: Campaign, desired: Desired) -> str | None:
 
 def paused_by_people(campaign: Campaign, desired: Desired) -> bool:
     """Whether it is held for nothing but the pauses of its numbers by people: their act, and no trouble."""
+    return (campaign.state, campaign.held_by) == ("held", holds.STOPS) and _only_people(campaign, desired)
+
+
+def _only_people(campaign: Campaign, desired: Desired) -> bool:
     numbers = [desired.numbers[n] for n in campaign.numbers if n in desired.numbers]
-    return (
-        (campaign.state, campaign.held_by) == ("held", holds.STOPS)
-        and bool(numbers)
-        and all(n.paused and n.paused_by not in (None, ENGINE) for n in numbers)
-    )
+    return bool(numbers) and all(n.paused and n.paused_by not in (None, ENGINE) for n in numbers)
 
 
 def _why_not(campaign: Campaign, number: Number, stopped: Stopped) -> str | None:
@@ -68,10 +68,12 @@ async def follow(db: Pool, desired: Desired) -> None:
     """Hold what is blocked, resume what was only held for that. Guarded by state: any node may do it at any time."""
     for campaign in desired.campaigns.values():
         if campaign.state == "running" or campaign.held_by == holds.STOPS:
-            await _follow_one(db, campaign, blocked(campaign, desired))
+            await _follow_one(
+                db, campaign, blocked(campaign, desired), by_people=_only_people(campaign, desired)
+            )
 
 
-async def _follow_one(db: Pool, campaign: Campaign, reason: str | None) -> None:
+async def _follow_one(db: Pool, campaign: Campaign, reason: str | None, *, by_people: bool) -> None:
     if reason is None:
         free = "one of its numbers may send again"
         if campaign.held_by == holds.STOPS and await holds.resume(
@@ -81,4 +83,5 @@ async def _follow_one(db: Pool, campaign: Campaign, reason: str | None) -> None:
     elif (campaign.state, campaign.reason) != ("held", reason) and await holds.hold(
         db, campaign.campaign_id, reason, holds.STOPS
     ):
-        log.error("campaign held", campaign=campaign.name, reason=reason)
+        tell = log.info if by_people else log.error  # what people did is no trouble
+        tell("campaign held", campaign=campaign.name, reason=reason)
