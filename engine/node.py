@@ -44,7 +44,7 @@ from engine.postgres.pool import Pool
 from engine.postgres.send_log import Stamps
 from engine.sending.database_clock import DatabaseClock
 from engine.sending.marker import Marker
-from engine.sending.ownership import Node, Ownership, halt
+from engine.sending.ownership import Node, Ownership
 from engine.sending.pipeline import Pipeline
 from engine.sending.shared import Shared
 from engine.sending.work import Result
@@ -229,9 +229,9 @@ class Engine:
     async def _drain(self) -> None:
         """Withdraw, give back, wait for the open requests, write, release: in that order."""
         log.info("draining", reason=self.why_draining)
-        pipelines = self.ownership.pipelines()
         ends_at = asyncio.get_running_loop().time() + self.config.grace
-        late = await halt(list(self.ownership.owned.values()))
+        late = await self.ownership.halt()
+        pipelines = self.ownership.pipelines()
         try:
             async with asyncio.timeout_at(ends_at):
                 await asyncio.gather(*(pipeline.drained() for pipeline in pipelines))

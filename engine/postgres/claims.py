@@ -173,12 +173,12 @@ SELECT max(id) AS last, count(*) FILTER (WHERE state = 'c') AS freed, count(*) F
   FROM k
 """
 
-# The same for a live owner: a claim whose answer was lost, a result that was lost. `$4` are the rows in its hands.
+# The same for a live owner: a claim whose answer was lost, a result that was lost. `$3` are the rows in its hands.
 SWEEP = """
 WITH k AS MATERIALIZED (
   SELECT id, lane_id, state, tries, moved_at FROM recipient
    WHERE in_flight = $1 AND epoch = $2 AND NOT id = ANY($3)
-     AND (state = 'c' AND moved_at < clock_timestamp() - interval '10 seconds'
+     AND (state = 'c' AND moved_at < clock_timestamp() - make_interval(secs => $5)
           OR state = 's' AND moved_at < clock_timestamp() - make_interval(secs => $4))
    ORDER BY in_flight, id LIMIT 1000 FOR UPDATE SKIP LOCKED),
 freed AS (
@@ -196,6 +196,9 @@ SELECT count(*) FILTER (WHERE state = 'c') AS freed, count(*) FILTER (WHERE stat
 """
 
 RESCUE_PAGE = 1000
+
+CLAIM_ANSWERED = 10.0
+"""Seconds after which the answer to a claim is not under way any more: its rows are in hand, or it was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,10 +314,16 @@ async def rescue(db: Executor, permission: Permission) -> tuple[int, int]:
 
 
 async def sweep(
-    db: Executor, permission: Permission, in_hand: Sequence[int], older_than: float
+    db: Executor,
+    permission: Permission,
+    in_hand: Sequence[int],
+    older_than: float,
+    *,
+    claimed_for: float = CLAIM_ANSWERED,
 ) -> tuple[int, int]:
-    """Under a live owner: rows that it does not know of any more; `older_than` seconds for those in `sending`."""
+    """Under a live owner: rows that it does not know of any more. How many claimed ones went back to pending, and how
+    many in `sending` are unknown now. They were moved at least `claimed_for` and `older_than` seconds ago."""
     row: asyncpg.Record | Any = await db.fetchrow(
-        SWEEP, permission.number_id, permission.epoch, list(in_hand), older_than
+        SWEEP, permission.number_id, permission.epoch, list(in_hand), older_than, claimed_for
     )
     return row["freed"], row["doubted"]

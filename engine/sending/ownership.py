@@ -85,6 +85,8 @@ class Ownership:
         self._keep_until = 0.0
         self.draining = False
         self._rounds = 0
+        self.round: asyncio.Task[None] | None = None
+        """The look under way, or the last one."""
 
     def pipelines(self) -> list[Pipeline]:
         """Of all owned numbers, and of those given up whose requests are still open."""
@@ -96,23 +98,29 @@ class Ownership:
         return [owned.pipeline for owned in self.owned.values()]
 
     async def run(self) -> None:
-        """Hold and take for ever."""
+        """Hold and take for ever. A round is never cut off: it may be taking or releasing a lease just now; after the
+        end of this, `halt` waits for it."""
         while True:
             self._rounds += 1
-            try:
-                # A database that swallows everything must not keep us from seeing that the lease is over.
-                async with asyncio.timeout(self._node.lease / 2):
-                    await self._shared.clock.sample(self._db)
-                    if boottime() - self._renewed_at >= self._node.lease / 3:
-                        await self._renew()
-                    await nodes.beat(self._db, self._node.identity, draining=self.draining)
-                    await self.look_again()
-                await self._drop_removed()
-                await self._balance()
-            except DATABASE_FAULTS as error:
-                log.warning("leases wait for the database", error=type(error).__name__)
-            await self._drop_expired()
+            self.round = asyncio.create_task(self._look())
+            await asyncio.shield(self.round)
             await asyncio.sleep(min(LOOK, self._node.lease / 6))
+
+    async def _look(self) -> None:
+        try:
+            # A database that swallows everything must not keep us from seeing that the lease is over.
+            async with asyncio.timeout(self._node.lease / 2):
+                await self._shared.clock.sample(self._db)
+                if boottime() - self._renewed_at >= self._node.lease / 3:
+                    await self._renew()
+                await nodes.beat(self._db, self._node.identity, draining=self.draining)
+                await self.look_again()
+            await self._drop_removed()
+            if not self.draining:
+                await self._balance()
+        except DATABASE_FAULTS as error:
+            log.warning("leases wait for the database", error=type(error).__name__)
+        await self._drop_expired()
 
     def rounds(self) -> int:
         """How often it has looked; a count that stands still tells of a loop that hangs."""
@@ -121,6 +129,16 @@ class Ownership:
     async def look_again(self) -> None:
         """Read everybody's leases now. Raises what the database raises."""
         self.rows = await leases.read(self._db)
+
+    async def halt(self) -> set[asyncio.Task[None]]:
+        """After `run` was cancelled: let its round come to its end, then stop the loops of every number. Returns what
+        still waits for a database that hangs."""
+        if self.round is not None:
+            ended, _ = await asyncio.wait([self.round], timeout=HALT)
+            self.round.cancel()
+            for task in ended:
+                task.cancelled() or task.exception()  # `run` has raised it, or we end anyway
+        return await halt(list(self.owned.values()))
 
     async def release(self) -> None:
         """Hand over every number; its pipeline has been stopped and is drained."""

@@ -62,12 +62,14 @@ class Sweeper:
                 await self._sweep()
 
     async def empty(self) -> None:
-        """Give back all that lies ready, and the row that the pacer held; its loop and the claimer's have ended."""
+        """Give back all that lies ready, the row that the pacer held, and what a claim brought that was cut off before
+        its answer came. The loops of pacer and claimer have ended."""
         rows = self._claimer.drop(lambda _: True)
         if self._pacer.holding is not None:
             rows.append(self._pacer.holding)
             self._pacer.holding = None
         await self._give_back(rows)
+        await self._settle(self._in_hand(), claimed_for=0.0)
 
     def _is_unwanted(self, work: Work) -> bool:
         if self._closed_for_long():
@@ -86,10 +88,14 @@ class Sweeper:
         held = [work.row.id for work in self._claimer.rows()]
         if self._pacer.holding is not None:
             held.append(self._pacer.holding.row.id)
-        held += self._in_hand()
+        await self._settle([*held, *self._in_hand()])
+
+    async def _settle(self, held: Collection[int], *, claimed_for: float = claims.CLAIM_ANSWERED) -> None:
         try:
-            freed, doubted = await claims.sweep(self._db, self._permission, held, self._older_than)
-        except DATABASE_FAULTS:
+            freed, doubted = await claims.sweep(
+                self._db, self._permission, list(held), self._older_than, claimed_for=claimed_for
+            )
+        except DATABASE_FAULTS:  # looked for again, here or by the next owner
             return
         if freed or doubted:
             log.warning("rows without a hand", number=self._number.id, freed=freed, doubted=doubted)

@@ -183,7 +183,7 @@ async def test_a_rescue_touches_what_is_in_flight(moment: Moment, generic: bool)
 async def test_a_sweep_touches_what_is_in_flight(moment: Moment, generic: bool) -> None:
     in_hand = moment.claimed[::2]
     async with connect(moment.url) as db:
-        plan = await explain(db, claims.SWEEP, 1, 2, in_hand, 30.0, generic=generic)
+        plan = await explain(db, claims.SWEEP, 1, 2, in_hand, 30.0, 10.0, generic=generic)
     assert "recipient_in_flight" in plan.indexes
     assert_touches(plan, 2 * 1000, 2 * 1000)
 

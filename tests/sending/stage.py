@@ -150,7 +150,13 @@ class Stage:
         self.given_back += ids
 
     async def sweep(
-        self, _db: object, _permission: Permission, in_hand: Sequence[int], _older_than: float
+        self,
+        _db: object,
+        _permission: Permission,
+        in_hand: Sequence[int],
+        _older_than: float,
+        *,
+        claimed_for: float,
     ) -> tuple[int, int]:
         self.swept_beside.append(list(in_hand))
         return 0, 0

@@ -12,18 +12,18 @@ import pytest
 from engine.clients.whatsapp import WhatsApp
 from engine.clock import boottime
 from engine.observe.metrics import NodeFigures
-from engine.postgres import desired, leases
-from engine.postgres.desired import Number
+from engine.postgres import claims, desired, leases
+from engine.postgres.desired import Campaign, Number
 from engine.postgres.nodes import Identity
 from engine.postgres.pool import Pool
 from engine.sending.database_clock import DatabaseClock
 from engine.sending.marker import Marker
-from engine.sending.ownership import Node, Ownership, halt
+from engine.sending.ownership import Node, Ownership
 from engine.sending.pipeline import Pipeline
 from engine.sending.shared import Shared
 from tests.sending.stage import Stage
 from tests.support import builders
-from tests.support.owned import lease
+from tests.support.owned import lease, running, states
 
 WAIT = 30.0
 """Seconds until a wait in a test is called a failure."""
@@ -44,6 +44,7 @@ class OneNode:
 
     def __init__(self, pool: Pool, numbers: dict[int, Number], name: str, seconds: float = LEASE) -> None:
         figures = NodeFigures()
+        self.campaigns: list[Campaign] = []
         shared = Shared(
             db=pool,
             marker=Marker(pool, figures),
@@ -52,7 +53,7 @@ class OneNode:
             figures=figures,
             clock=DatabaseClock(),
             access_token=lambda _: "none",
-            campaigns=lambda _: [],
+            campaigns=lambda _: self.campaigns,
             judge=lambda *_: None,
             probed=lambda *_: None,
             request_deadline=20.0,
@@ -75,19 +76,23 @@ class OneNode:
 
     async def die(self) -> None:
         """As kill -9 would: nothing is handed over."""
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
+        await self._end_loop()
+        if self.ownership.round is not None:
+            self.ownership.round.cancel()
+            await asyncio.wait([self.ownership.round])
         for owned in self.ownership.owned.values():
             owned.task.cancel()
             await asyncio.wait([owned.task])
 
     async def drain(self) -> None:
+        await self._end_loop()
+        await self.ownership.halt()
+        await self.ownership.release()
+
+    async def _end_loop(self) -> None:
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
-        await halt(list(self.ownership.owned.values()))
-        await self.ownership.release()
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -203,3 +208,51 @@ async def test_a_pipeline_that_dies_is_told_to_the_node(pool: Pool, monkeypatch:
             await asyncio.wait([one.ownership.failure])
         with pytest.raises(RuntimeError, match="a fault of ours"):
             one.ownership.failure.result()
+
+
+async def test_a_node_that_drains_while_it_takes_a_number_releases_it(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = await builders.number(pool)
+    committed, answered = asyncio.Event(), asyncio.Event()
+    take = leases.take
+
+    async def with_its_answer_under_way(*given: Any, **named: Any) -> int | None:
+        epoch = await take(*given, **named)
+        committed.set()
+        await answered.wait()
+        return epoch
+
+    monkeypatch.setattr(leases, "take", with_its_answer_under_way)
+    async with node(pool) as one:
+        await committed.wait()
+        draining = asyncio.create_task(one.drain())
+        for _ in range(20):
+            await asyncio.sleep(0)  # the drain is as far as it comes without the answer
+        answered.set()
+        await draining
+        assert (await leases.read(pool))[number].released
+
+
+async def test_rows_of_a_claim_that_was_cut_off_go_back_with_the_rest(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await builders.number(pool)
+    sale = await running(pool)
+    people = await builders.recipients(pool, sale, 3)
+    committed = asyncio.Event()
+    claim = claims.claim
+
+    async def with_its_answer_under_way(*given: Any, **named: Any) -> object:
+        claimed = await claim(*given, **named)
+        committed.set()
+        await asyncio.Event().wait()
+        return claimed
+
+    monkeypatch.setattr(claims, "claim", with_its_answer_under_way)
+    async with node(pool) as one:
+        one.campaigns += (await desired.read(pool)).campaigns.values()
+        await committed.wait()
+        assert await states(pool, people) == ["claimed"] * 3
+        await one.drain()
+        assert await states(pool, people) == ["pending"] * 3
