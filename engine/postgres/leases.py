@@ -10,10 +10,13 @@ READ = "SELECT number_id, owner, node, token, epoch, renew_seq, released_at, rec
 
 # Taken only from the very state that was watched: no row, a released one, or one that stood still.
 # The epoch grows at every take-over, also when the table was restored from a backup: it follows the clock.
+# A row that somebody else has locked is left for the next round: waiting here, a node would not renew its other leases.
 TAKE = """
+WITH mine AS MATERIALIZED (SELECT FROM lease WHERE number_id = $1 FOR NO KEY UPDATE SKIP LOCKED)
 INSERT INTO lease AS l (number_id, owner, node, token, epoch, expires_at, advertise)
-VALUES ($1, $2, $3, $4, (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
-        clock_timestamp() + make_interval(secs => $5), $6)
+SELECT $1, $2, $3, $4, (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+       clock_timestamp() + make_interval(secs => $5), $6
+ WHERE EXISTS (SELECT FROM mine) OR NOT EXISTS (SELECT FROM lease WHERE number_id = $1)
 ON CONFLICT (number_id) DO UPDATE SET
   owner = excluded.owner, node = excluded.node, token = excluded.token, expires_at = excluded.expires_at,
   epoch = greatest(l.epoch + 1, excluded.epoch), renew_seq = 0, released_at = NULL, recent_us = '{}',
