@@ -125,6 +125,14 @@ def number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
+def short_number(value: int) -> str:
+    """At most seven cells: 611,240, 2.795M, 12.345M; cut, not rounded, from a million on."""
+    if value < 1_000_000:
+        return number(value)
+    digits = 3 if value < 100_000_000 else 1
+    return f"{value // 10 ** (6 - digits) / 10**digits:.{digits}f}M"
+
+
 def rate(value: float | None) -> str:
     """messages/s: 0.2, 41.2, 318; whole values without a fraction."""
     if value is None:

@@ -1,6 +1,7 @@
 """The words of the screen, for the help: columns from the grid's registry, the rest from here and from the pages."""
 
 from console.screens.number import BOUNDS, NEXT
+from console.why import WORDS
 from console.widgets.numbers import COLUMNS
 
 FRAME: tuple[tuple[str, str], ...] = (
@@ -41,5 +42,6 @@ def glossary() -> tuple[Section, ...]:
         ("Columns of the numbers", tuple((c.head.strip(), c.meaning) for c in COLUMNS)),
         ("States of a number", tuple(NEXT.items())),
         ("Bound by", tuple(BOUNDS.items())),
+        ("Why (below 120 columns)", WORDS),
         ("Words", FRAME),
     )

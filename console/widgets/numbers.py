@@ -6,11 +6,12 @@ Not a DataTable: that repaints every cell on any update (47 to 154 ms a refresh,
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from console.format import Glyphs, age, clean, duration, number, percent, rate, spark
+from console.format import Glyphs, age, clean, duration, number, percent, rate, short_number, spark
 from console.frame import Frame, differs, elsewhere, unattended
 from console.history import chosen
 from console.line import Line
 from console.rows import Severity, severity
+from console.why import URGENT, why
 from console.widgets.panel import LinePanel, title_line
 from engine.domain.snapshot import NumberView, Percentiles
 
@@ -26,17 +27,26 @@ Cell = Callable[[NumberView, Frame], tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A fixed width in cells; `cell` gives the text and its role."""
+    """Of fixed width; `cell` gives the text and its role."""
 
     head: str
-    width: int
+    widths: tuple[int, int]
+    """In cells: below WIDE, and from there on. 0: not there."""
     cell: Cell
     meaning: str
     """For the help: one line."""
     align: str = ">"
-    wide_only: bool = False
     live: bool = False
     """Only the node that owns the number knows it."""
+
+
+Laid = Sequence[tuple[Column, int]]
+"""Columns with their widths in one layout."""
+
+
+def laid_out(width: int) -> Laid:
+    """The columns of a grid so wide."""
+    return [(c, c.widths[width >= WIDE]) for c in COLUMNS if c.widths[width >= WIDE]]
 
 
 class NumbersGrid(LinePanel, can_focus=True):
@@ -66,7 +76,7 @@ class NumbersGrid(LinePanel, can_focus=True):
             self._top = min(self._top, at) if at < self._top + room else at - room + 1
         self._top = max(0, min(self._top, len(rows) - room))
         self._cursor_at = HEAD_LINES + at - self._top if at >= 0 else -1
-        columns = [c for c in COLUMNS if width >= WIDE or not c.wide_only]
+        columns = laid_out(width)
         body = [_row(n, frame, columns, n.id == frame.cursor) for n in rows[self._top : self._top + room]]
         if not rows:
             body = [Line(_nothing(frame), "faint")]
@@ -103,26 +113,26 @@ def _nothing(frame: Frame) -> str:
     return " no numbers yet: tidegate number add"
 
 
-def _heads(frame: Frame, columns: Sequence[Column]) -> Line:
+def _heads(frame: Frame, columns: Laid) -> Line:
     line = Line(" ")
-    for c in columns:
-        line.cell(c.head, c.width, c.align, "key" if c.head == frame.order.column else "title")
+    for c, width in columns:
+        line.cell(c.head, width, c.align, "key" if c.head == frame.order.column else "title")
     return line
 
 
-def _row(n: NumberView, frame: Frame, columns: Sequence[Column], under_cursor: bool) -> Line:
+def _row(n: NumberView, frame: Frame, columns: Laid, under_cursor: bool) -> Line:
     line = Line(">", "key") if under_cursor else Line(" ")
     staged = frame.staged.get(n.id)
     away = unattended(n) or (frame.snapshot is not None and elsewhere(n, frame.snapshot))
-    for c in columns:
+    for c, width in columns:
         if staged is not None and c.head == "CEIL":
             continue
         if staged is not None and c.head == "CFG":
             text = f"{rate(n.rate)}{frame.glyphs.arrow}{rate(staged)}"
-            line.cell(" ", 1).cell(text, c.width + _CEIL_WIDTH - 1, ">", "staged", frame.glyphs.cut)
+            line.cell(" ", 1).cell(text, width + _CEIL_WIDTH - 1, ">", "staged", frame.glyphs.cut)
             continue
         text, role = ("-", "faint") if c.live and away else c.cell(n, frame)
-        line.cell(text, c.width, c.align, role, frame.glyphs.cut)
+        line.cell(text, width, c.align, role, frame.glyphs.cut)
     return line
 
 
@@ -167,13 +177,19 @@ def _top_error(n: NumberView, frame: Frame) -> tuple[str, str]:
     return str(code) if code is not None else "-", "text"
 
 
-def _why(n: NumberView, frame: Frame) -> tuple[str, str]:
+def _state_word(n: NumberView, frame: Frame) -> tuple[str, str]:
     text = n.state if n.state != "active" else ""
     if n.state == "waiting" and n.until is not None:
         text += f" {age((n.until - frame.now).total_seconds())}"
     if not text and frame.snapshot is not None and frame.snapshot.attached and n.owner is not None:
         return f" on {clean(n.owner, frame.glyphs)}", "faint"
     return " " + clean(text, frame.glyphs), _ROLES[severity(n)]
+
+
+def _why(n: NumberView, frame: Frame) -> tuple[str, str]:
+    word = why(n, away=frame.snapshot is not None and elsewhere(n, frame.snapshot))
+    role = _ROLES[severity(n)] if n.state != "active" else "warning" if word in URGENT else "faint"
+    return " " + clean(word, frame.glyphs), role
 
 
 def _use(n: NumberView, _frame: Frame) -> tuple[str, str]:
@@ -186,7 +202,7 @@ def _wait(n: NumberView, frame: Frame) -> Percentiles | None:
 
 def _error_share(n: NumberView, frame: Frame) -> tuple[str, str]:
     share = chosen(n.past.error_share, frame.window, n.error_share)
-    return "-" if share is None else f"{share * 100:.1f}", "text"
+    return "-" if share is None else f"{share * 100:.1f}" if share < 0.9995 else "100", "text"
 
 
 def _strip(n: NumberView, frame: Frame) -> tuple[str, str]:
@@ -199,26 +215,31 @@ def _strip(n: NumberView, frame: Frame) -> tuple[str, str]:
 
 _CEIL_WIDTH = 5
 COLUMNS: tuple[Column, ...] = (
-    Column("ST", 5, _state, "how bad it is, then what it does: see Signs", "<"),
-    Column("NUMBER", 10, _name, "the last digits of the phone number, and its account where that is a name", "<"),
-    Column("STATE", 12, _why, "why it is not at full rate; empty when it is (attached: its node)", "<", wide_only=True),
-    Column("SENT/S", 9, _sent, "accepted messages per second, mean of 5 s; 58/60: 58 accepted of 60 tried", live=True),
-    Column("CFG", 5, lambda n, _: (rate(n.rate), "text"), "the configured rate: what campaigns may send per second"),
-    Column("CEIL", _CEIL_WIDTH, lambda n, _: (rate(n.ceiling), "warning" if n.ceiling < n.rate else "text"),
+    Column("ST", (5, 5), _state, "how bad it is, then what it does: see Signs", "<"),
+    Column("NUMBER", (10, 10), _name, "the last digits of the phone number, and its account where that is a name", "<"),
+    Column(" WHY", (8, 0), _why, "why it sends no faster, in a word: see Why", "<"),
+    Column("STATE", (0, 12), _state_word, "why it is not at full rate; empty when it is (attached: its node)", "<"),
+    Column("SENT/S", (9, 9), _sent, "accepted messages per second, mean of 5 s; 58/60: 58 accepted of 60 tried",
+           live=True),
+    Column("CFG", (5, 5), lambda n, _: (rate(n.rate), "text"),
+           "the configured rate: what campaigns may send per second"),
+    Column("CEIL", (_CEIL_WIDTH, _CEIL_WIDTH),
+           lambda n, _: (rate(n.ceiling), "warning" if n.ceiling < n.rate else "text"),
            "the ceiling: what the provider seems to grant now; below CFG it was throttled", live=True),
-    Column("USE%", 5, _use, "SENT/S as a share of what CFG allowed in the same 5 s", live=True),
-    Column("TOKW95", 7, lambda n, f: (duration(p.p95 if (p := _wait(n, f)) else None), "text"),
+    Column("USE%", (0, 5), _use, "SENT/S as a share of what CFG allowed in the same 5 s", live=True),
+    Column("TOKW95", (7, 7), lambda n, f: (duration(p.p95 if (p := _wait(n, f)) else None), "text"),
            "token wait: how long a ready row waits for its turn; 95 of 100 wait less", live=True),
-    Column("TOKW99", 7, lambda n, f: (duration(p.p99 if (p := _wait(n, f)) else None), "text"),
-           "the same for 99 of 100", wide_only=True, live=True),
-    Column("ERR%", 6, _error_share, "refused answers of 100 tries", live=True),
-    Column("TOP", 7, _top_error, "the error code that refused most", live=True),
-    Column("PENDING", 10, lambda n, _: (number(n.pending), "text"),
+    Column("TOKW99", (0, 7), lambda n, f: (duration(p.p99 if (p := _wait(n, f)) else None), "text"),
+           "the same for 99 of 100", live=True),
+    Column("ERR%", (5, 6), _error_share, "refused answers of 100 tries", live=True),
+    Column("TOP", (7, 7), _top_error, "the error code that refused most", live=True),
+    Column("PENDING", (8, 10), lambda n, _: (short_number(n.pending), "text"),
            "rows that wait, of the running campaigns that it serves (so the same for numbers of one campaign)"),
-    Column("STUCK", 6, lambda n, _: (number(n.stuck), "warning" if n.stuck else "text"),
+    Column("STUCK", (6, 6), lambda n, _: (number(n.stuck), "warning" if n.stuck else "text"),
            "rows whose request left more than 2 min ago without an answer"),
-    Column("OK", 4, lambda n, _: (age(n.last_accepted_s), "text"), "time since its last accepted message", live=True),
-    Column("  BOUND BY", 11, lambda n, f: ("  " + _bound(n, f)[0], _bound(n, f)[1]),
-           "what keeps it from sending faster: see Bound by", "<", wide_only=True),
-    Column("TREND", 10, _strip, "SENT/S over the chosen window; full height is CFG", "<", wide_only=True, live=True),
+    Column("OK", (4, 4), lambda n, _: (age(n.last_accepted_s), "text"), "time since its last accepted message",
+           live=True),
+    Column("  BOUND BY", (0, 11), lambda n, f: ("  " + _bound(n, f)[0], _bound(n, f)[1]),
+           "what keeps it from sending faster: see Bound by", "<"),
+    Column("TREND", (0, 10), _strip, "SENT/S over the chosen window; full height is CFG", "<", live=True),
 )  # fmt: skip
