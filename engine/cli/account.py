@@ -1,12 +1,11 @@
 """tidegate account …"""
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engine.cli.root import new_group
-from engine.cli.session import Json, act, database, print_json, print_table, settings
+from engine.cli.session import Json, act, database, print_json, print_table, run_once, settings
 
 if TYPE_CHECKING:
     from engine.postgres.reach import Account
@@ -51,7 +50,7 @@ def list_(ctx: typer.Context, as_json: Json = False) -> None:
         async with database(config) as (_, commands):
             return await commands.list_accounts()
 
-    found = [one.as_json() for one in asyncio.run(once())]
+    found = [one.as_json() for one in run_once(once())]
     if as_json:
         print_json(found)
         return

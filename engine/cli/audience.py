@@ -1,6 +1,5 @@
 """tidegate import"""
 
-import asyncio
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.cli.session import Json, database, settings
+from engine.cli.session import Json, database, run_once, settings
 from engine.domain.count import counted
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def import_(
                     progress=moved,
                 )
 
-    report = asyncio.run(once())
+    report = run_once(once())
     print(report.json()) if as_json else _print(report, file, dry_run=dry_run, confirmed=confirm)
     if report.exit_code:
         raise typer.Exit(report.exit_code)

@@ -1,6 +1,5 @@
 """tidegate campaign …"""
 
-import asyncio
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,7 +7,7 @@ import typer
 
 from engine.cli.report import print_controls
 from engine.cli.root import new_group
-from engine.cli.session import Json, Name, act, database, print_json, print_table, settings
+from engine.cli.session import Json, Name, act, database, print_json, print_table, run_once, settings
 from engine.domain.count import counted
 from engine.domain.heard import engines
 
@@ -115,7 +114,7 @@ def _look(ctx: typer.Context, name: str) -> "CampaignReport":
         async with database(config) as (_, commands):
             return await commands.show_campaign(name)
 
-    return asyncio.run(once())
+    return run_once(once())
 
 
 @group.command("list")
@@ -134,7 +133,7 @@ def list_(ctx: typer.Context, as_json: Json = False) -> None:
 
     from engine.commands.campaign import report_json
 
-    reports = asyncio.run(once())
+    reports = run_once(once())
     if as_json:
         print_json([report_json(report) for report in reports])
         return
@@ -160,7 +159,7 @@ def show(ctx: typer.Context, name: Name, as_json: Json = False) -> None:
 
     from engine.commands.campaign import report_json
 
-    found, heard = asyncio.run(once())
+    found, heard = run_once(once())
     shown = report_json(found)
     if as_json:
         print_json(shown)

@@ -1,6 +1,5 @@
 """tidegate check"""
 
-import asyncio
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
@@ -8,7 +7,7 @@ from urllib.parse import urlsplit
 import typer
 
 from engine.cli.root import WRONG
-from engine.cli.session import Json, database, print_json, print_table, settings
+from engine.cli.session import Json, database, print_json, print_table, run_once, settings
 from engine.cli.values import seconds
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def check(
       tidegate check --audience 4000000
     """
     config = settings(ctx)
-    findings, numbers, pending = asyncio.run(_look(config))
+    findings, numbers, pending = run_once(_look(config))
     findings += _webhook(config) + _environment(config)
     from engine.domain.capacity import capacity
 

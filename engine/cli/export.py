@@ -1,6 +1,5 @@
 """tidegate rows export"""
 
-import asyncio
 import csv
 import os
 import tempfile
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from engine.cli.session import Json, database, print_json, settings
+from engine.cli.session import Json, database, print_json, run_once, settings
 from engine.domain.count import counted
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def export(
         raise typer.BadParameter(f"{output} is there already: name a new file with --output")
     if not output.parent.is_dir():
         raise typer.BadParameter(f"there is no directory {output.parent} for the file")
-    written = asyncio.run(_export(settings(ctx), campaign, wanted, output, show_phones))
+    written = run_once(_export(settings(ctx), campaign, wanted, output, show_phones))
     if as_json:
         print_json({"campaign": campaign, "rows": written, "file": str(output)})
         return

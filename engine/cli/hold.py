@@ -1,13 +1,12 @@
 """tidegate hold list, lift: what the engine has stopped, and letting it go on."""
 
-import asyncio
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engine.cli.root import new_group
-from engine.cli.session import Json, act, database, print_json, print_table, settings
+from engine.cli.session import Json, act, database, print_json, print_table, run_once, settings
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -33,7 +32,7 @@ def list_(ctx: typer.Context, as_json: Json = False) -> None:
         async with database(config) as (_, commands):
             return await commands.list_holds()
 
-    holds = asyncio.run(once())
+    holds = run_once(once())
     if as_json:
         print_json([asdict(hold) for hold in holds])
     elif not holds:

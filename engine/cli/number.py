@@ -1,13 +1,22 @@
 """tidegate number …"""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engine.cli.root import new_group
-from engine.cli.session import Json, Number, act, database, print_json, print_table, report, settings
+from engine.cli.session import (
+    Json,
+    Number,
+    act,
+    database,
+    print_json,
+    print_table,
+    report,
+    run_once,
+    settings,
+)
 from engine.domain.heard import engines, owner
 
 if TYPE_CHECKING:
@@ -69,7 +78,7 @@ def add(
         warning = permission_warning(token)
         return replace(done, warnings=(*done.warnings, warning)) if warning else done
 
-    report(asyncio.run(once()), as_json)
+    report(run_once(once()), as_json)
 
 
 @group.command("list")
@@ -86,7 +95,7 @@ def list_(ctx: typer.Context, as_json: Json = False) -> None:
         async with database(config) as (_, commands):
             return await commands.list_numbers(), engines(await commands.heard_nodes())
 
-    found, running = asyncio.run(once())
+    found, running = run_once(once())
     rows = [row.as_json() for row in found]
     if as_json:
         print_json(rows)
@@ -112,7 +121,7 @@ def show(ctx: typer.Context, number: Number, as_json: Json = False) -> None:
         async with database(config) as (_, commands):
             return await commands.show_number(number)
 
-    row = asyncio.run(once())
+    row = run_once(once())
     if as_json:
         print_json(row.as_json())
         return
@@ -135,7 +144,7 @@ def pause(
     Example:
       tidegate number pause 106540352242922 --reason "quality rating fell"
     """
-    report(asyncio.run(_pause(settings(ctx), number, reason)), as_json)
+    report(run_once(_pause(settings(ctx), number, reason)), as_json)
 
 
 @group.command()

@@ -1,12 +1,11 @@
 """tidegate campaign preview"""
 
-import asyncio
 import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.cli.session import Json, Name, database, print_json, settings
+from engine.cli.session import Json, Name, database, print_json, run_once, settings
 from engine.domain.count import counted
 
 if TYPE_CHECKING:
@@ -43,9 +42,9 @@ def preview(
         raise typer.BadParameter("--audience is about everybody: leave out --row and --line")
     config = settings(ctx)
     if audience:
-        _show_audience(asyncio.run(_audience(config, name)), as_json)
+        _show_audience(run_once(_audience(config, name)), as_json)
     else:
-        _show_request(asyncio.run(_request(config, name, row, line, show_phones)), config.api_url, as_json)
+        _show_request(run_once(_request(config, name, row, line, show_phones)), config.api_url, as_json)
 
 
 async def _request(

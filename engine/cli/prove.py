@@ -1,13 +1,12 @@
 """tidegate reconcile, audit"""
 
-import asyncio
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engine.cli.session import Json, database, print_json, print_table, settings
+from engine.cli.session import Json, database, print_json, print_table, run_once, settings
 
 if TYPE_CHECKING:
     from engine.control.audit import Audit
@@ -61,7 +60,7 @@ def reconcile(
         async with database(config) as (_, commands):
             return await commands.reconcile(campaign, policy=decide, dry_run=dry_run)
 
-    done = asyncio.run(once())
+    done = run_once(once())
     if as_json:
         print_json({"dry_run": dry_run, **asdict(done)})
         return
@@ -102,7 +101,7 @@ def audit(ctx: typer.Context, campaign: Campaign = None, as_json: Json = False) 
             return await audits.run(pool, campaign)
 
     try:
-        done = asyncio.run(once())
+        done = run_once(once())
     except audits.UnknownCampaignError:
         raise Refused(
             f"There is no campaign {campaign}: `tidegate campaign list` shows those that exist."

@@ -1,13 +1,12 @@
 """tidegate campaign report"""
 
-import asyncio
 import csv
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.cli.session import Json, Name, database, print_json, print_table, settings
+from engine.cli.session import Json, Name, database, print_json, print_table, run_once, settings
 from engine.domain.count import counted
 from engine.domain.duration import format_duration
 from engine.domain.message import masked
@@ -46,7 +45,7 @@ def report(
         async with database(config) as (_, commands):
             return await commands.report_campaign(name)
 
-    found = asyncio.run(once())
+    found = run_once(once())
     if as_json:
         print_json(as_object(found))
     elif as_csv:

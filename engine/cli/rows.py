@@ -1,12 +1,11 @@
 """tidegate rows …"""
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engine.cli.root import new_group
-from engine.cli.session import Json, act, database, print_json, print_table, settings
+from engine.cli.session import Json, act, database, print_json, print_table, run_once, settings
 
 if TYPE_CHECKING:
     from engine.postgres.rows import Row, Timeline
@@ -48,7 +47,7 @@ def list_(
             await commands.show_campaign(campaign)  # a misspelt name is no empty answer
             return await rows.listing(pool, campaign, wanted, code, after, most, "twins" if twins else None)
 
-    found = [row.as_json() for row in asyncio.run(once())]
+    found = [row.as_json() for row in run_once(once())]
     if as_json:
         print_json(found)
         return
@@ -77,7 +76,7 @@ def show(
         async with database(config) as (pool, _):
             return await rows.timeline(pool, row)
 
-    found = asyncio.run(once())
+    found = run_once(once())
     if found is None:
         raise Refused(f"There is no row {row}: `tidegate rows list --campaign NAME` shows those that exist.")
     if as_json:

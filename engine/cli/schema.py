@@ -1,11 +1,10 @@
 """tidegate migrate"""
 
-import asyncio
 from typing import Annotated
 
 import typer
 
-from engine.cli.session import settings
+from engine.cli.session import run_once, settings
 
 
 def register(app: typer.Typer) -> None:
@@ -35,7 +34,7 @@ def migrate(
         async with open_url(config) as url:
             return await migrations.migrate(url)
 
-    for name in (applied := asyncio.run(once())):
+    for name in (applied := run_once(once())):
         print(f"applied {name}")
     if not applied:
         print("The database is current already.")

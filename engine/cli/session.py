@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from engine.config import Config
     from engine.postgres.pool import Pool
 
+T = TypeVar("T")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Number = Annotated[str, typer.Argument(metavar="ID", help="Meta's phone number id.", show_default=False)]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The campaign's name.", show_default=False)]
@@ -35,6 +37,34 @@ def settings(ctx: typer.Context, **flags: object) -> "Config":
 
     given: Flags = ctx.obj if isinstance(ctx.obj, Flags) else Flags()
     return config.load({**given.values, **flags}, file=given.file)
+
+
+def run_once(work: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run` for a command that a Ctrl-C ends at once. Python's own way looks for signals between two waits of
+    the loop, so one in the wrong microsecond is noticed when the wait ends; the loop's own handler ends the wait.
+
+    Raises KeyboardInterrupt, and what `work` raises.
+    """
+    interrupted = False
+
+    async def main() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+
+        def interrupt() -> None:
+            nonlocal interrupted
+            interrupted = True
+            task.cancel()
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
+        return await work
+
+    try:
+        return asyncio.run(main())
+    except asyncio.CancelledError:
+        if interrupted:
+            raise KeyboardInterrupt from None
+        raise
 
 
 @asynccontextmanager
@@ -67,7 +97,7 @@ def act(ctx: typer.Context, as_json: bool, doing: "Callable[[Commands], Coroutin
         async with database(config) as (_, commands):
             return await doing(commands)
 
-    report(asyncio.run(once()), as_json)
+    report(run_once(once()), as_json)
 
 
 def report(done: "Done", as_json: bool) -> None:

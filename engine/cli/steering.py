@@ -1,11 +1,10 @@
 """tidegate campaign retry-failed, campaign number"""
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.cli.session import Json, Name, act, database, print_json, print_table, settings
+from engine.cli.session import Json, Name, act, database, print_json, print_table, run_once, settings
 
 if TYPE_CHECKING:
     from engine.commands.steering import Retried
@@ -45,7 +44,7 @@ def retry_failed(
         async with database(config) as (_, commands):
             return await commands.retry_failed(name, code, dry_run=dry, marketing_limit=retry_marketing_limit)
 
-    found = asyncio.run(once(dry_run))
+    found = run_once(once(dry_run))
     if as_json:
         print_json(found.as_json())
         return

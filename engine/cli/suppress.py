@@ -1,13 +1,12 @@
 """tidegate suppress add, import, list, remove: who must not be written to."""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engine.cli.root import new_group
-from engine.cli.session import Json, act, database, print_json, print_table, settings
+from engine.cli.session import Json, act, database, print_json, print_table, run_once, settings
 
 if TYPE_CHECKING:
     from engine.postgres.suppressions import Suppressed
@@ -91,7 +90,7 @@ def list_(
         async with database(config) as (_, commands):
             return await commands.list_suppressions(scope, (after, "zzz"), most)
 
-    count, found = asyncio.run(once())
+    count, found = run_once(once())
     lines = [
         {
             "phone": one.phone if show_phones else masked(one.phone),

@@ -16,6 +16,7 @@ from tests.support.owned import (
     claim,
     counted,
     fact,
+    lease,
     mark,
     owned,
     row,
@@ -221,17 +222,16 @@ async def test_a_decided_resend_is_counted_when_it_leaves(
     assert (await tallies(pool, sale)).possible_duplicates == 1
 
 
-async def test_a_take_over_waits_for_a_mark_under_way_and_rescues_its_rows(
+async def test_nobody_takes_a_number_over_while_a_mark_is_under_way_and_whoever_does_then_rescues_its_rows(
     pool: Pool, mine: Permission, sale: builders.MadeCampaign
 ) -> None:
     await builders.recipients(pool, sale, 2)
     rows = await claim(pool, mine, sale)
     async with pool.acquire() as old, old.transaction():
         assert set((await mark(old, mine, rows)).values()) == {"ok"}
-        taking = asyncio.ensure_future(taken_over(pool, mine))
-        await until_waiting(pool)
-        assert not taking.done()
-    new = await taking
+        row = (await leases.read(pool))[mine.number_id]
+        assert await lease(pool, mine.number_id, instead_of=row) is None
+    new = await taken_over(pool, mine)
     assert await claims.rescue(pool, new) == (0, 2)  # they left, and nobody knows what came of them
     assert await states(pool, [r.id for r in rows]) == ["unknown", "unknown"]
     await assert_books(pool)
