@@ -3,10 +3,17 @@
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from engine.postgres.pool import Pool, open_pool
 from tests.support import forks
 from tests.support.database import TestServer, session_server
+
+# Property tests judge values, never the clock; and a build that fails fails again.
+settings.register_profile(
+    "tidegate", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("tidegate")
 
 WAITING = ("tests/journeys/", "tests/faults/")
 

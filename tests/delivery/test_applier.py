@@ -181,7 +181,7 @@ def expected(before: State, words: Sequence[str], code: int) -> State:
 
 
 @given(lives=LIVES, code=st.sampled_from([131026, 131042]), chance=st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 def test_any_order_any_repetition_and_any_batches_end_the_same_with_exact_books(
     postgres: TestServer, lives: list[tuple[State, list[str]]], code: int, chance: random.Random
 ) -> None:

@@ -25,11 +25,14 @@ RATE = 40
 SLOW = {"median_ms": 400, "p95_ms": 600}
 """So that requests are open when the database goes, and their answers come while it is away."""
 
-PROMISED = (1.0, 5.0)
-"""Seconds within which sending stops (what was marked already leaves: a lead of 60 ms) and goes on again."""
+PROMISED_S = 5.0
+"""Within which sending goes on again."""
 
-IN_COMPANY = (2.0, 15.0)
-"""The same beside other tests: still far below the 30 s that a statement may wait for its answer."""
+IN_COMPANY_S = 25.0
+"""The same beside other tests: still below the 30 s that a statement may wait for its answer."""
+
+OPEN_AT_MOST = in_flight_bound(RATE, 2.5) + lead_room(RATE)
+"""Requests; an answer takes SLOW, and as long as this machine stands still."""
 
 GROWTH = 16 * 1024 * 1024
 """Bytes of resident memory: results in hand are kilobytes, the rest is the allocator's."""
@@ -84,7 +87,7 @@ class Seen:
 
     async def look(self) -> None:
         self.resident.append(psutil.Process(self.engine.pid).memory_info().rss)
-        async with httpx.AsyncClient(trust_env=False, timeout=10.0) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=60.0) as client:
             page = (await client.get(f"http://{self.metrics}/metrics")).text
         for family in text_string_to_metric_families(page):
             self.in_hand += [s.value for s in family.samples if s.name == "tidegate_results_backlog_rows"]
@@ -105,9 +108,8 @@ async def away(
     shape: Callable[[], AbstractAsyncContextManager[Outage]],
     seconds: float,
     people: int,
-    within: tuple[float, float],
+    resumes_within_s: float,
 ) -> None:
-    stops_within, resumes_within = within
     async with shape() as outage, world(outage.url, scenario(latency=SLOW), {NUMBER: RATE}) as w:
         await w.campaign(people=people)
         engine = await w.engine(database_url=outage.engine_url)
@@ -122,14 +124,15 @@ async def away(
         back = time.time()
         await w.until_counts(read=people, within_s=120.0)
         left = [entry["unix_us"] / 1e6 for entry in await w.sim.ledger()]
-        assert not [at for at in left if begun + stops_within < at < ended], "it went on without a database"
+        late = [at for at in left if begun < at < ended]  # it was on its way, or marked already
+        assert len(late) <= in_flight_bound(RATE, 0.6) + lead_room(RATE), "it went on without a database"
         resumed = min(at for at in left if at >= ended) - back
         print(
             f"{shape.__name__}, {seconds:.0f} s: resumed after {resumed:.1f} s, {max(seen.in_hand):.0f} results"
             f" in hand, {(max(seen.resident) - seen.resident[0]) / 2**20:.1f} MiB more"
         )
-        assert resumed < resumes_within
-        assert 0 < max(seen.in_hand) <= in_flight_bound(RATE, 1.0) + lead_room(RATE)
+        assert resumed < resumes_within_s
+        assert 0 < max(seen.in_hand) <= OPEN_AT_MOST
         assert max(seen.resident) - seen.resident[0] < GROWTH
         asked = Counter(try_of(entry) for entry in await w.sim.ledger())
         assert (set(asked.values()), len(asked)) == ({1}, people)
@@ -139,7 +142,7 @@ async def away(
 
 
 async def test_a_database_lost_for_seconds_costs_nobody_a_message() -> None:
-    await away(lost, 4.0, 200, IN_COMPANY)
+    await away(lost, 4.0, 200, IN_COMPANY_S)
 
 
 @pytest.mark.soak
@@ -147,4 +150,4 @@ async def test_a_database_lost_for_seconds_costs_nobody_a_message() -> None:
 async def test_a_database_away_for_a_minute_costs_nobody_a_message(
     shape: Callable[[], AbstractAsyncContextManager[Outage]],
 ) -> None:
-    await away(shape, AWAY_S, 300, PROMISED)
+    await away(shape, AWAY_S, 300, PROMISED_S)

@@ -77,7 +77,7 @@ async def test_a_killed_database_is_waited_out_and_what_was_in_hand_is_written()
             await database.start()
         ended = await engine.ended()
         assert ended.code == 0, ended.err
-        await w.until_counts(read=PEOPLE)
+        assert await w.ends() == {State.READ: PEOPLE}
         assert len(await w.prove()) == PEOPLE
 
 
@@ -88,7 +88,7 @@ async def test_an_outage_longer_than_the_lease_costs_the_lease_and_no_row() -> N
         await w.until_requests(50)
         database.kill()
         await _until_logged(w, engine, "lease lost", 1)
-        before = (await w.sim.totals())["requests"]
+        before = await w.requests()
         await database.start()
         await _until_all_told(w)
         ledger = await w.prove(exact_tries=False)
@@ -105,7 +105,7 @@ async def test_connections_that_are_ended_again_and_again_cost_nothing(database_
             assert await w.db.fetchval(TERMINATE) > 0
         ended = await engine.ended()
         assert ended.code == 0, ended.err
-        await w.until_counts(read=PEOPLE)
+        assert await w.ends() == {State.READ: PEOPLE}
         assert len(await w.prove()) == PEOPLE
 
 
@@ -116,13 +116,13 @@ async def test_a_database_that_takes_no_writes_stops_sending_until_it_does() -> 
         await w.until_requests(50)
         await _set_read_only(w, "on")
         await _until_logged(w, engine, "leases wait for the database", 2)
-        before = (await w.sim.totals())["requests"]
+        before = await w.requests()
         await _until_logged(w, engine, "leases wait for the database", 5)
-        assert (await w.sim.totals())["requests"] == before < PEOPLE
+        assert await w.requests() == before < PEOPLE
         await _set_read_only(w, "off")
         ended = await engine.ended()
         assert ended.code == 0, ended.err
-        await w.until_counts(read=PEOPLE)
+        assert await w.ends() == {State.READ: PEOPLE}
         assert len(await w.prove()) == PEOPLE
 
 
@@ -148,9 +148,9 @@ async def test_a_database_that_hangs_is_waited_out() -> None:
         database.freeze()
         seen = len(engine.events("summary"))
         await _until_true(w, lambda: len(engine.events("summary")) > seen + 1, "some seconds passed")
-        before = (await w.sim.totals())["requests"]
+        before = await w.requests()
         await _until_true(w, lambda: len(engine.events("summary")) > seen + 2, "some more seconds passed")
-        assert (await w.sim.totals())["requests"] == before < PEOPLE
+        assert await w.requests() == before < PEOPLE
         database.thaw()
         await _until_all_told(w)
         await w.prove(exact_tries=False)
@@ -187,9 +187,8 @@ async def _until_all_told(w: World) -> None:
 
     async def told() -> bool:
         counts = await w.counts()
-        return (
-            counts[State.READ] + counts[State.UNKNOWN] == PEOPLE
-            and counts[State.READ] == ((await w.sim.totals())["requests"])
+        return counts[State.READ] + counts[State.UNKNOWN] == PEOPLE and counts[State.READ] == (
+            await w.requests()
         )
 
     await w.until(told, "every row read or without a request")

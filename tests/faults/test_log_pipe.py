@@ -54,7 +54,7 @@ async def test_a_log_that_nobody_reads_stops_nothing(database_url: str, pipe: ob
             ended = await (await w.engine("--until-finished", "--linger", "1s", stderr=stderr)).ended()
             assert ended.code == 0, ended.out
             assert "the books balance" in ended.out
-            assert await w.counts() == {State.READ: 100}
+            assert await w.ends() == {State.READ: 100}
             await w.prove()
 
 

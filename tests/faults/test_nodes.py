@@ -12,7 +12,9 @@ from tests.support.pgbouncer import needs_pgbouncer, pgbouncer
 from tests.support.process import Process
 from tests.support.world import NUMBER, World, free_port, scenario, world
 
-LONGEST_GAP_S = 2.0
+LEASE_S = 15
+"""Numbers change hands without waiting for its end. Long enough for a machine that stands still for a while."""
+
 RATE = 5
 TEN = {str(int(NUMBER) + nth): float(RATE) for nth in range(10)}
 OWNERS = "SELECT node, count(*) AS n FROM lease WHERE released_at IS NULL GROUP BY 1"
@@ -22,7 +24,7 @@ SENDS = "SELECT number_id, base_db, base_mono_us, us FROM send_log ORDER BY numb
 
 async def _node(w: World, name: str, *, port: int | None = None, database_url: str | None = None) -> Process:
     metrics = ("--metrics-listen", f"127.0.0.1:{free_port()}")
-    settings = {"lease": "5s"} | ({"database_url": database_url} if database_url else {})
+    settings = {"lease": f"{LEASE_S}s"} | ({"database_url": database_url} if database_url else {})
     return await w.engine("--node", name, *metrics, port=port or free_port(), stderr=None, **settings)
 
 
@@ -30,7 +32,7 @@ async def _until_spread(w: World, **wanted: int) -> None:
     async def spread() -> bool:
         return {row["node"]: row["n"] for row in await w.db.fetch(OWNERS)} == wanted
 
-    await w.until(spread, f"owners {wanted}")
+    await w.until(spread, f"owners {wanted}", within_s=120.0)
 
 
 async def _longest_gap(w: World) -> float:
@@ -53,11 +55,11 @@ async def test_three_nodes_on_one_number_two_of_one_name_send_at_the_rate_of_one
         assert await w.db.fetchval("SELECT count(*) FROM node") == 3
 
 
-async def test_numbers_spread_and_move_with_a_short_gap_when_a_node_joins_and_when_one_drains(
+async def test_numbers_spread_and_move_without_waiting_out_a_lease_when_a_node_joins_and_when_one_drains(
     database_url: str,
 ) -> None:
     async with world(database_url, scenario(), TEN) as w:
-        await w.campaign(people=2000)
+        await w.campaign(people=8000)
         first = await _node(w, "a", port=w.port)
         await _until_spread(w, a=10)
         await w.until_requests(60)
@@ -69,13 +71,13 @@ async def test_numbers_spread_and_move_with_a_short_gap_when_a_node_joins_and_wh
             owners = Counter({row["node"]: row["n"] for row in await w.db.fetch(OWNERS)})
             return sorted(owners.values()) == [3, 3, 4]
 
-        await w.until(even, "ten numbers on three nodes")
-        await w.until_requests((await w.sim.totals())["requests"] + 100)
+        await w.until(even, "ten numbers on three nodes", within_s=120.0)
+        await w.until_requests(await w.requests() + 100)
         third.signal(signal.SIGTERM)
         assert (await third.ended()).code == 143
         await _until_spread(w, a=5, b=5)
-        await w.until_requests((await w.sim.totals())["requests"] + 100)
-        assert await _longest_gap(w) <= LONGEST_GAP_S
+        await w.until_requests(await w.requests() + 100)
+        assert await _longest_gap(w) < LEASE_S / 2, "a lease ran out"
         assert await w.db.fetchval(MOVES) >= 2
         await w.commands.cancel_campaign("reminder")
 
@@ -84,7 +86,7 @@ async def test_numbers_spread_and_move_with_a_short_gap_when_a_node_joins_and_wh
             return set(counts) <= {State.READ, State.CANCELLED}
 
         await w.until(settled, "everything read or cancelled")
-        await judge(w, 2000)
+        await judge(w, 8000)
         assert first.running
 
 

@@ -37,10 +37,10 @@ async def test_a_database_that_swallows_everything_costs_the_lease_and_no_row(da
             return bool(engine.events("lease lost"))
 
         await w.until(lost, "the lease given up")
-        before = (await w.sim.totals())["requests"]
+        before = await w.requests()
         way.let_through()
         await _until_told(w, 200)
-        assert (await w.sim.totals())["requests"] > before
+        assert await w.requests() > before
         await judge(w, 200)
         assert engine.running
 
@@ -78,7 +78,7 @@ async def test_answers_that_take_thirty_seconds_are_unknown_until_their_statuses
     provider = scenario({"do": "slow", "extra_ms": 30_000, "match": {"first": 10}})
     async with world(database_url, provider, {NUMBER: RATE}) as w:
         await w.campaign(people=100)
-        await w.engine(lease="5s", request_deadline="3s")
+        await w.engine(request_deadline="3s")
         await w.until_counts(read=100)
         await judge(w, 100)
 
@@ -115,7 +115,7 @@ async def test_a_full_disk_under_log_and_data_directory_stops_nothing(
                 )
                 ended = await engine.ended()
                 assert ended.code == 0, ended.out
-                assert await w.counts() == {State.READ: 100}
+                assert await w.ends() == {State.READ: 100}
                 await judge(w, 100)
         finally:
             os.close(log)

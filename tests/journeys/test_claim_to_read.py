@@ -8,7 +8,7 @@ from engine.domain.recipient import State
 from engine.postgres.books import balances
 from tests.support.world import NUMBER, SILENT, World, scenario, try_of, world
 
-SLOW_MS = 2_000  # long enough to be seen on the way
+SLOW_MS = 4_000  # long enough to be seen on the way, also by one who stands still for a while
 ROW = """
 SELECT r.state, r.tries, r.attempts, r.number_id, r.in_flight, r.next_attempt_at, d.phone, d.params, d.line
   FROM recipient r JOIN recipient_data d USING (id) WHERE r.id = $1
@@ -25,7 +25,7 @@ async def test_a_line_of_a_file_becomes_a_request_and_its_statuses_lead_to_read(
         # claimed, marked, gone: the request is at the provider, and the row says so
         await w.until(lambda: _stands(w, row, State.SENDING), "the first row on its way")
         assert (await _row(w, row))["tries"] == 1
-        await w.until_requests(1)
+        await w.until_requests(3)
         entry = next(e for e in await w.sim.ledger() if try_of(e) == (row, 1))
         assert entry["number"] == NUMBER
         assert entry["to"] == (await _row(w, row))["phone"]

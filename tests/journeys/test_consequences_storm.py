@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.domain.recipient import State
-from tests.support.world import NUMBER, WINDOW_MS, scenario, world
+from tests.support.world import NUMBER, WINDOW_MS, World, scenario, world
 
 PEOPLE = 180
 RATE = 40
@@ -25,16 +25,14 @@ async def test_a_grant_that_falls_vanishes_and_returns_costs_no_row_anything(dat
         counts = await w.counts()
         assert counts[State.FAILED] == 0
         assert (await w.campaign_state())[0] == "running", "throughput refusals only slow a run"
-        assert await w.db.fetchval("SELECT ceiling < $1 FROM number", RATE), (
-            "what was found is kept for the next owner"
-        )
+        await w.until(lambda: _ceiling_kept(w), "what was found kept for the next owner")
 
         await w.sim.replace(scenario(numbers=_granted(12)))
-        await w.until_requests((await w.sim.totals())["requests"] + 30)
-        await w.sim.replace(scenario(numbers=_granted(RATE)))
+        await w.until_requests(await w.requests() + 30)
+        await w.sim.replace(scenario())
         ended = await engine.ended()
         assert ended.code == 0, ended.err
-        assert await w.counts() == {State.READ: PEOPLE}
+        assert await w.ends() == {State.READ: PEOPLE}
         ledger = await w.prove()
         throttled = sum(entry["code"] == 130429 for entry in ledger)
         assert len(ledger) == PEOPLE + throttled
@@ -44,6 +42,10 @@ async def test_a_grant_that_falls_vanishes_and_returns_costs_no_row_anything(dat
         shown = (await w.tidegate("campaign", "show", "reminder", "--json")).json
         assert [(r["code"], r["count"]) for r in shown["refusals"]] == [(130429, throttled)]
         assert shown["errors"] == []
+
+
+async def _ceiling_kept(w: World) -> bool:
+    return bool(await w.db.fetchval("SELECT ceiling < $1 FROM number", RATE))
 
 
 def _granted(limit: int) -> dict[str, Any]:
@@ -62,7 +64,7 @@ async def test_a_spent_try_budget_holds_the_run_until_a_person_raises_it_by_resu
         _, reason = await w.campaign_state()
         assert reason == "the try budget of 50 is spent. Look at what was refused; resuming raises it."
         await w.until_counts(read=20, pending=20)
-        tries = (await w.sim.totals())["requests"]
+        tries = await w.requests()
         assert 50 <= tries < 50 + RATE, "it went on long after its budget was spent"
         shown = (await w.tidegate("campaign", "show", "reminder", "--json")).json
         [refusal] = shown["refusals"]
@@ -70,7 +72,7 @@ async def test_a_spent_try_budget_holds_the_run_until_a_person_raises_it_by_resu
         assert refusal["example"] is not None
         assert refusal["advice"]
 
-        await w.sim.replace(scenario(numbers=_granted(RATE)))
+        await w.sim.replace(scenario())
         resumed = await w.tidegate("campaign", "resume", "reminder")
         assert resumed.code == 0, resumed.err
         assert f"{tries + 60:,} now" in resumed.out + resumed.err

@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.control import audit
 from engine.domain.recipient import State
-from tests.support.world import NUMBER, SILENT, WINDOW_MS, World, scenario, try_of, world
+from tests.support.world import NUMBER, SILENT, World, scenario, try_of, world
 
 POLICIES = ("hold", "resend", "assume_sent")
 PEOPLE = 40
@@ -68,9 +68,7 @@ async def test_what_was_taken_and_never_answered_is_proven_or_settled_by_policy_
 async def _resent_once(w: World) -> None:
     """What the policy put back leaves once more; what is lost again waits for a person."""
     again = {"do": "never_answer", "match": {"first": 1}}
-    await w.sim.replace(
-        scenario(again, statuses=SILENT, numbers={NUMBER: {"limit": 60, "window_ms": WINDOW_MS}})
-    )
+    await w.sim.replace(scenario(again, statuses=SILENT))
     engine = await w.engine(request_deadline="3s", lease="10s")
     await w.until_counts(unknown=3, sent=3)
     engine.signal(signal.SIGTERM)

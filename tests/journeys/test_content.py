@@ -53,7 +53,7 @@ async def test_header_body_and_buttons_reach_the_provider_as_they_were_previewed
         ended = await engine.ended()
         assert ended.code == 4, ended.err  # the other spelling waits for a person
         assert "1 row kept aside" in ended.out + ended.err
-        assert await w.counts() == {State.READ: 2, State.PENDING: 1}
+        assert await w.ends() == {State.READ: 2, State.PENDING: 1}
 
         assert len(wire.bodies) == 2
         assert previewed["body"] in wire.bodies
@@ -92,7 +92,7 @@ async def test_header_body_and_buttons_reach_the_provider_as_they_were_previewed
         engine = await w.engine("--until-finished", "--linger", "1s")
         assert (await engine.ended()).code == 0
         assert wire.bodies[-1]["to"] == "+551160000001"
-        assert await w.counts() == {State.READ: 3}
+        assert await w.ends() == {State.READ: 3}
         await w.prove()
 
 

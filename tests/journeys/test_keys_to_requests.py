@@ -17,7 +17,7 @@ import pytest_asyncio
 from engine.domain.recipient import State
 from tests.support.database import TestServer
 from tests.support.screen import Screen, screen
-from tests.support.world import GRANTED_MS, NUMBER, SILENT, WITHIN_S, World, most_in, scenario, world
+from tests.support.world import NUMBER, SILENT, WITHIN_S, World, most_in, scenario, world
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -44,7 +44,7 @@ class Night:
         return time.monotonic() * SECOND_US
 
     async def requests(self) -> int:
-        return int((await self.w.sim.totals())["requests"])
+        return await self.w.requests()
 
     async def goes_on(self, more: int = 20) -> None:
         """So many requests more."""
@@ -104,14 +104,9 @@ async def night(postgres: TestServer) -> AsyncIterator[Night]:
             screen(w, "run", request_deadline="3s", lease="10s") as shown,
         ):
             await shown.until("LIVE")
-            await w.campaign("natl", people=4000)
+            await w.campaign("natl", people=12_000)
             await w.until_requests(1)
             yield Night(w, shown)
-
-
-def granted(*rules: Mapping[str, Any], **settings: Any) -> dict[str, Any]:
-    """A scenario with other rules under the same limit."""
-    return scenario(*rules, numbers={NUMBER: {"limit": LIMIT, "window_ms": GRANTED_MS}}, **settings)
 
 
 async def test_after_p_is_acknowledged_nothing_leaves_until_r(night: Night) -> None:
@@ -119,8 +114,8 @@ async def test_after_p_is_acknowledged_nothing_leaves_until_r(night: Night) -> N
     await night.shown.press("p")
     paused = await night.acted("PAUSE", r"ack \d+ms")
     await night.stands_still()
-    await night.shown.press("r")
     resumed = time.monotonic() * SECOND_US
+    await night.shown.press("r")
     await night.acted("RESUME")
     await night.goes_on()
     assert await night.stamps(paused, resumed) == []
@@ -131,8 +126,8 @@ async def test_a_rate_typed_after_equals_bounds_the_requests_and_u_takes_it_back
     await night.answer("messages per second", "10")
     slower = await night.acted("RATE", "in effect.*40→10")
     await night.goes_on(25)
-    await night.shown.press("u")
     undone = time.monotonic() * SECOND_US
+    await night.shown.press("u")
     await night.acted("RATE", "in effect.*10→40")
     await night.goes_on(60)
     slow = await night.stamps(slower + SECOND_US, undone)
@@ -151,8 +146,8 @@ async def test_a_step_down_and_a_step_up_are_applied_by_enter(night: Night) -> N
     await night.goes_on(80)
     await night.shown.press("+")
     await night.shown.until("38→40")
-    await night.shown.press("\r")
     faster = time.monotonic() * SECOND_US
+    await night.shown.press("\r")
     await night.acted("RATE", "in effect.*38→40")
     assert await night.w.db.fetchval(RATE_NOW, NUMBER) == 40
     await night.goes_on()
@@ -170,20 +165,20 @@ async def test_after_pause_all_is_acknowledged_nothing_leaves_until_it_is_contin
     await night.shown.until("natl .PAUSED")  # it follows its numbers, and C refuses what changes under it
     await night.shown.press("C")
     await night.shown.until("RESUME ALL")
-    await night.shown.press("y")
     resumed = time.monotonic() * SECOND_US
+    await night.shown.press("y")
     await night.acted("RESUME ALL")
     await night.goes_on()
     assert await night.stamps(paused, resumed) == []
 
 
 async def test_a_lifted_hold_lets_its_number_send_again(night: Night) -> None:
-    await night.w.sim.replace(granted({"do": "error", "code": 131048}))
+    await night.w.sim.replace(scenario({"do": "error", "code": 131048}))
     await night.page("h", r"HOLDS [1-9]")
     await night.shown.until("131048")
     await night.shown.until("natl .HELD")  # what follows from the hold has happened: the question is about it
     await night.stands_still()
-    await night.w.sim.replace(granted())
+    await night.w.sim.replace(scenario())
     before = await night.requests()
     await night.shown.press("\r")
     await night.shown.until("LIFT|RESUME")
@@ -203,8 +198,8 @@ async def test_a_campaign_is_paused_resumed_and_cancelled_on_its_page(night: Nig
     await night.stands_still()
     await night.shown.press("r")
     await night.shown.until("RESUME CAMPAIGN natl")
-    await night.shown.press("y")
     resumed = time.monotonic() * SECOND_US
+    await night.shown.press("y")
     await night.acted("RESUME natl")
     await night.goes_on()
     assert await night.stamps(paused, resumed) == []
@@ -221,7 +216,7 @@ async def test_a_campaign_is_paused_resumed_and_cancelled_on_its_page(night: Nig
 
 
 async def test_a_campaign_is_started_on_its_page_and_its_failed_rows_go_out_once_more(night: Night) -> None:
-    await night.w.sim.replace(granted(statuses=SILENT))
+    await night.w.sim.replace(scenario(statuses=SILENT))
     before = await night.requests()
     await night.w.campaign("late", people=10, first=5000, start=False)
     await night.shown.until(r"late .DRAFT|. late  |\+1 draft")
@@ -248,7 +243,7 @@ async def test_a_campaign_is_started_on_its_page_and_its_failed_rows_go_out_once
 
 async def test_reconcile_sends_what_its_dry_run_said_and_only_after_y(night: Night) -> None:
     lost = [{"do": "never_answer", "match": {"to_ends_with": f"0600{n}", "first": 1}} for n in (0, 1)]
-    await night.w.sim.replace(granted(*lost, statuses=SILENT))
+    await night.w.sim.replace(scenario(*lost, statuses=SILENT))
     before = await night.requests()
     await night.w.campaign("lost", people=2, first=6000, unknown_policy="resend")
     await night.w.until(lambda: _unknown(night, 2), "two rows unknown")
@@ -263,7 +258,7 @@ async def test_reconcile_sends_what_its_dry_run_said_and_only_after_y(night: Nig
 
 
 async def test_q_stops_the_engine_and_nothing_leaves_after_it(night: Night) -> None:
-    await night.w.campaign("last", people=2000, first=10_000)
+    await night.w.campaign("last", people=4000, first=10_000)
     await night.goes_on()
     await night.shown.press("Q")
     await night.answer("STOP THE ENGINE", "all", "over")

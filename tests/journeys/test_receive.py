@@ -34,7 +34,7 @@ async def receivers(url: str, directory: Path, *more: str) -> AsyncIterator[tupl
     line = ["receive", "--listen", "127.0.0.1:0", *more]
     process = await spawn(line, environment, directory, name="receive")
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not (ready := process.events("receiving webhooks")):
                 assert process.running, process.err
                 await asyncio.sleep(BETWEEN_LOOKS_S)  # another process's log: nothing tells of it
@@ -66,7 +66,7 @@ async def test_workers_share_the_port_and_what_they_took_is_applied_elsewhere(
         workers = workers_of(process)
         assert len(workers) == 2
         limits = httpx.Limits(max_keepalive_connections=0)
-        async with httpx.AsyncClient(limits=limits) as client:
+        async with httpx.AsyncClient(limits=limits, timeout=60) as client:
             bodies = [webhook(status("read", sale.token(row))) for row in rows]
             assert set(await asyncio.gather(*(post(client, url, body) for body in bodies))) == {200}
             assert (await client.post(url, content=b"{}")).status_code == 401
@@ -74,7 +74,7 @@ async def test_workers_share_the_port_and_what_they_took_is_applied_elsewhere(
             assert (await client.get(health)).status_code == 200
         assert await pool.fetchval("SELECT count(*) FROM inbox_work") == 100  # nobody applies here
         process.signal(signal.SIGTERM)
-        ended = await process.ended(20)
+        ended = await process.ended()
     assert ended.code == 128 + signal.SIGTERM
     assert not any(worker.is_running() for worker in workers)
     applier = Applier(pool)
@@ -89,8 +89,8 @@ async def test_with_apply_a_receiver_applies_too(
     row = await sale.row(State.SENT)
     async with (
         receivers(database_url, tmp_path, "--workers", "1", "--apply") as (_, url),
-        httpx.AsyncClient() as client,
-        asyncio.timeout(20),
+        httpx.AsyncClient(timeout=60) as client,
+        asyncio.timeout(60),
     ):
         assert await post(client, url, webhook(status("read", sale.token(row)))) == 200
         while await sale.state(row) is not State.READ:
@@ -103,7 +103,7 @@ async def test_a_dead_worker_ends_the_others_and_the_command_with_1(
     async with receivers(database_url, tmp_path) as (process, _):
         one, other = workers_of(process)
         os.kill(one.pid, signal.SIGKILL)
-        ended = await process.ended(20)
+        ended = await process.ended()
         assert not other.is_running()
     assert ended.code == 1
     assert process.events("a receiver died; the others finish")
@@ -113,7 +113,7 @@ async def test_no_worker_outlives_its_watcher(database_url: str, tmp_path: Path)
     async with receivers(database_url, tmp_path) as (process, _):
         workers = workers_of(process)
         process.kill()
-        gone, alive = await asyncio.to_thread(psutil.wait_procs, workers, 20)
+        gone, alive = await asyncio.to_thread(psutil.wait_procs, workers, 60)
     assert (len(gone), alive) == (2, [])
 
 
@@ -137,7 +137,7 @@ async def test_what_is_missing_is_one_sentence_and_2(
     process = await spawn(
         ["receive"], settings | {"TIDEGATE_DATA_DIR": str(tmp_path)}, tmp_path, name="receive"
     )
-    ended = await process.ended(30)
+    ended = await process.ended()
     assert ended.code == 2
     assert sentence in ended.err
     assert ended.err.count("\n") == 1

@@ -60,7 +60,7 @@ async def receiving(pool: Pool) -> AsyncIterator[httpx.AsyncClient]:
             GroupStore(partial(webhooks.store, pool)) as store,
             serve(App(ready, {"/webhook": Receiver(store, [SECRET], "")}), [listening]),
             httpx.AsyncClient(
-                base_url=f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=30, trust_env=False
+                base_url=f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=60, trust_env=False
             ) as client,
         ):
             yield client
@@ -175,7 +175,7 @@ async def test_the_largest_body_is_taken_and_applied(pool: Pool, sale: Campaign)
     room = (BODY_BYTES - len(webhook(*items))) // len(items) - 20
     body = webhook(*(item | {"filler": "x" * room} for item in items))
     assert BODY_BYTES * 0.99 < len(body) <= BODY_BYTES
-    async with asyncio.timeout(30), receiving(pool) as client:
+    async with asyncio.timeout(60), receiving(pool) as client:
         assert await post(client, body) == 200
         assert await post(client, body + b" " * (BODY_BYTES - len(body) + 1)) == 413
     await Applier(pool).apply_batch()

@@ -17,7 +17,7 @@ async def test_a_run_with_everything_read_ends_with_0_and_its_books(database_url
         assert ended.code == 0, ended.err
         assert "reminder: finished; planned 60" in ended.out
         assert "the books balance" in ended.out
-        assert await w.counts() == {State.READ: 60}
+        assert await w.ends() == {State.READ: 60}
         await w.prove()
 
 
@@ -28,7 +28,7 @@ async def test_more_failures_than_allowed_end_with_3(database_url: str) -> None:
         ended = await (await w.engine("--until-finished", "--linger", "1s")).ended()
         assert ended.code == 3, ended.err
         assert "10.0% failed, allowed 5.0%" in ended.out
-        assert await w.counts() == {State.READ: 27, State.FAILED: 3}
+        assert await w.ends() == {State.READ: 27, State.FAILED: 3}
         assert await w.db.fetchval("SELECT count(*) FROM recipient WHERE code = 131026") == 3
         await w.prove()
 
@@ -54,7 +54,7 @@ async def test_sigterm_records_what_is_in_flight_gives_the_rest_back_and_ends_wi
         engine.signal(signal.SIGTERM)
         ended = await engine.ended()
         assert ended.code == 143, ended.err
-        requests = (await w.sim.totals())["requests"]
+        requests = await w.requests()
         assert requests < 400
         assert await w.db.fetchval(ANSWERED) == requests
         await _nothing_is_left_in_hand(w)
@@ -71,7 +71,7 @@ async def test_a_drained_run_leaves_its_window_to_the_next_owner_who_need_not_wa
             assert (await engine.ended()).code == 143
             await _nothing_is_left_in_hand(w)
         assert (await (await w.engine("--until-finished", "--linger", "1s")).ended()).code == 0
-        assert await w.counts() == {State.READ: 120}
+        assert await w.ends() == {State.READ: 120}
         assert len(await w.prove()) == 120
 
 

@@ -11,12 +11,14 @@ from contextlib import asynccontextmanager
 class Relay:
     """Listens on `port` while open; whoever connects meanwhile talks to `target`.
 
-    `handshake_s`: seconds before the first byte of a new connection goes on, as with TLS over a distance.
+    `handshake_s`: seconds before the first byte of a new connection goes on, as with TLS over a distance. `first`: what
+    each connection brought first, in the order in which they were made.
     """
 
     def __init__(self, port: int, handshake_s: float) -> None:
         self.port, self._handshake_s = port, handshake_s
         self.target = 0
+        self.first: list[bytes] = []
         self._server: asyncio.Server | None = None
         self._streams: set[asyncio.StreamWriter] = set()
         self._pumps: set[asyncio.Task[None]] = set()
@@ -38,9 +40,13 @@ class Relay:
         assert task is not None
         self._pumps.add(task)
         try:
+            nth = len(self.first)
+            self.first.append(b"")
             await asyncio.sleep(self._handshake_s)
             onward, out = await asyncio.open_connection("127.0.0.1", self.target)
             self._streams |= {writer, out}
+            self.first[nth] = await reader.read(65536)
+            out.write(self.first[nth])
             await asyncio.gather(_pump(reader, out), _pump(onward, writer))
             self._streams -= {writer, out}
         finally:
