@@ -134,12 +134,12 @@ def differs(sent: float, tries: float) -> bool:
 
 def elsewhere(number: NumberView, snapshot: Snapshot) -> bool:
     """Whether another node sends from it: this one then knows neither its pace nor its waits."""
-    return not snapshot.attached and number.owner is not None and number.owner != snapshot.node
+    return number.away and not snapshot.attached
 
 
 def unattended(number: NumberView) -> bool:
     """Whether no living node sends from it: nobody knows its pace or its waits."""
-    return number.bound_by == "no node"
+    return number.bound_by in ("no node", "lease")
 
 
 def nobody_lives(snapshot: Snapshot) -> bool:

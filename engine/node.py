@@ -114,7 +114,7 @@ class Engine:
         self._watch = Watch(self.figures, self.database)
         self._work = WorkWatch(self._open_work)
         self._recall = Recall(self.figures)
-        self._viewer = Viewer(config.node, author, self.figures, self.database)
+        self._viewer = Viewer(self.identity, author, self.figures, self.database)
         self.desk = ActDesk(
             Hands(
                 commands,
@@ -326,6 +326,7 @@ class Engine:
             self.follower.desired,
             self.ownership.rows,
             owned,
+            self.ownership.waits(),
             draining=self.why_draining is not None,
             read_only=self.options.read_only,
         )

@@ -25,7 +25,7 @@ class Unattended:
         self._db = db
         figures = NodeFigures()
         self._database = DatabaseFigures(db)
-        self._viewer = Viewer("", author, figures, self._database)
+        self._viewer = Viewer(None, author, figures, self._database)
         self._watch = Watch(figures, self._database)
         self._beat = 0
         self._read_at = float("-inf")
@@ -37,7 +37,7 @@ class Unattended:
         if self._latest is None or at - self._read_at >= BOOKS_EVERY:
             await self._database.read(self._beat)
             wanted = await desired.read(self._db)
-            bare = self._viewer.snapshot(0, wanted, {}, {}, draining=False, read_only=True)
+            bare = self._viewer.snapshot(0, wanted, {}, {}, {}, draining=False, read_only=True)
             self._latest = _without_forecasts(self._watch.complete(bare, wanted))
             self._beat, self._read_at = self._beat + 1, at
         return self._latest

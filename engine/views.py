@@ -6,6 +6,7 @@ import resource
 import socket
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from operator import attrgetter
 
@@ -13,6 +14,7 @@ from engine.clock import now
 from engine.control import stops
 from engine.domain.bound import bound_by
 from engine.domain.forecast import asleep, done_at
+from engine.domain.lease import Wait
 from engine.domain.recipient import State
 from engine.domain.snapshot import (
     SERIES_MINUTES,
@@ -33,6 +35,7 @@ from engine.postgres.breakers import Breaker
 from engine.postgres.desired import Campaign, Desired, Number
 from engine.postgres.figures import InFlight
 from engine.postgres.leases import LeaseRow
+from engine.postgres.nodes import Identity
 from engine.sending.pipeline import Pipeline
 
 MINUTE = 60
@@ -95,10 +98,24 @@ class Series:
         return tuple(self.minutes[name].values)
 
 
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    """Who sends from a number: this node through its pipeline, another that is `away`, or nobody yet."""
+
+    name: str | None
+    epoch: int
+    pipeline: Pipeline | None = None
+    away: bool = False
+    wait: Wait | None = None
+
+
 class Viewer:
     """Turns the engine's parts into views. Belongs to the engine's thread."""
 
-    def __init__(self, node: str, author: str, figures: NodeFigures, database: DatabaseFigures) -> None:
+    def __init__(
+        self, node: Identity | None, author: str, figures: NodeFigures, database: DatabaseFigures
+    ) -> None:
+        """`node`: whose picture it is; None: nobody's, the database's alone."""
         self.series = Series()
         self._node = node
         self._author = author
@@ -114,6 +131,7 @@ class Viewer:
         desired: Desired,
         leases: Mapping[int, LeaseRow],
         pipelines: Mapping[int, Pipeline],
+        waits: Mapping[int, Wait],
         *,
         draining: bool,
         read_only: bool,
@@ -121,18 +139,21 @@ class Viewer:
         """The node as it stands; alerts, acts and events are added by the engine."""
         at = asyncio.get_running_loop().time()
         numbers = tuple(
-            self._number(number, desired, leases.get(key), pipelines.get(key), at)
+            self._number(
+                number, desired, self._owner(leases.get(key), pipelines.get(key), waits.get(key)), at
+            )
             for key, number in desired.numbers.items()
         )
         going = ("active", "slowed", "waiting")
-        sending = sum(n.rate for n in numbers if n.owner == self._node and n.state in going)
+        mine = [n for n in numbers if n.owner is not None and not n.away]
+        sending = sum(n.rate for n in mine if n.state in going)
         self.series.sample(at, self._figures, sending if any(n.campaigns for n in numbers) else 0.0)
         long = min(SERIES_SECONDS - 1, max(1, int(at - self._started)))
         database = self._database
         return Snapshot(
             at=now(),
             seq=seq,
-            node=self._node,
+            node=self._node.name if self._node is not None else "",
             host=self._host,
             pid=os.getpid(),
             uptime_s=at - self._started,
@@ -169,18 +190,22 @@ class Viewer:
             memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         )
 
-    def _number(
-        self,
-        number: Number,
-        desired: Desired,
-        lease: LeaseRow | None,
-        pipeline: Pipeline | None,
-        at: float,
-    ) -> NumberView:
-        key = number.number_id
+    def _owner(self, lease: LeaseRow | None, pipeline: Pipeline | None, wait: Wait | None) -> _Owner:
+        """By id, not by name: a node that was started anew has the name of the dead one."""
+        epoch = lease.epoch if lease is not None else 0
+        held = lease if lease is not None and not lease.released else None
+        node = self._node
+        if node is not None and (pipeline is not None or (held is not None and held.owner == node.id)):
+            return _Owner(node.name, epoch, pipeline=pipeline)
+        if held is None or wait is not None:
+            return _Owner(None, epoch, wait=wait)
+        return _Owner(held.node, epoch, away=True)
+
+    def _number(self, number: Number, desired: Desired, owner: _Owner, at: float) -> NumberView:
+        key, pipeline = number.number_id, owner.pipeline
         figures = self._figures.number(key)
         over = stops.number_stop(number, {(b.scope, b.key): b for b in desired.breakers})
-        state, reason, until_s = _state(number, pipeline, over)
+        state, reason, until_s = _state(number, owner, over)
         rows = self._database.in_flight.get(key, _NOTHING)
         served = [
             c
@@ -193,8 +218,9 @@ class Viewer:
             id=number.id,
             display=number.display,
             account=number.account,
-            owner=lease.node if lease and not lease.released else None,
-            epoch=lease.epoch if lease else 0,
+            owner=owner.name,
+            away=owner.away,
+            epoch=owner.epoch,
             state=state,
             reason=reason,
             until=now() + timedelta(seconds=until_s) if until_s else None,
@@ -207,7 +233,9 @@ class Viewer:
             tries_per_second=figures.tries.mean(at, 5),
             token_wait=figures.token_wait.percentiles(at),
             latency=figures.latency.percentiles(at),
-            bound_by=bound_by(
+            bound_by="lease"
+            if owner.wait is not None
+            else bound_by(
                 pipeline.closed() if pipeline else None,
                 self._waited_for(key, figures, at),
                 ceiling,
@@ -291,8 +319,9 @@ def _no_rate(number: Number) -> str | None:
     return "its rate is 0" if number.rate <= 0 else None
 
 
-def _state(number: Number, pipeline: Pipeline | None, over: Breaker | None) -> tuple[str, str | None, float]:
+def _state(number: Number, owner: _Owner, over: Breaker | None) -> tuple[str, str | None, float]:
     """The first that applies of paused, held, waiting, slowed, active; its reason; and how long it still lasts."""
+    pipeline, wait = owner.pipeline, owner.wait
     if number.paused or (pipeline is not None and pipeline.paused_here) or number.rate <= 0:
         by_engine = number.paused and number.paused_by == "auto"
         return ("held" if by_engine else "paused"), number.pause_reason or _no_rate(number), 0.0
@@ -304,6 +333,8 @@ def _state(number: Number, pipeline: Pipeline | None, over: Breaker | None) -> t
         return "held", pipeline.held, 0.0
     if pipeline is not None and pipeline.silent_for > 0:
         return "waiting", "the provider asked for silence", pipeline.silent_for
+    if wait is not None:
+        return "waiting", f"silent node {wait.node} still has its lease", wait.seconds
     rate = pipeline.rate if pipeline else number.ceiling
     if rate is not None and rate < number.rate:
         return "slowed", f"throttled to {rate:.3g}/s of {number.rate:g}/s", 0.0

@@ -36,8 +36,8 @@ def nodes_of(snapshot: Snapshot) -> tuple[NodeView, ...]:
     """What was merged; a single engine speaks for itself."""
     if snapshot.nodes:
         return snapshot.nodes
-    mine = tuple(n.id for n in snapshot.numbers if n.owner == snapshot.node)
-    sent = sum(n.sent_per_second for n in snapshot.numbers if n.owner == snapshot.node)
+    own = [n for n in snapshot.numbers if n.owner is not None and not n.away]
+    mine, sent = tuple(n.id for n in own), sum(n.sent_per_second for n in own)
     return (
         NodeView(
             snapshot.node,

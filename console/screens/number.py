@@ -34,6 +34,7 @@ BOUNDS = {
     "database": "our database is the slowest part",
     "provider": "it grants less than the configured rate (- or = takes that down to it), or asked for a pause",
     "hold": "a pause or a hold",
+    "lease": "that of a silent node: when it has run out, a living node takes the number",
     "no node": "no engine has it: start `tidegate run`, or wait for one that runs to take it",
 }
 
@@ -182,8 +183,8 @@ def _rate(n: NumberView, frame: Frame) -> str:
 
 def _state_line(n: NumberView, frame: Frame) -> Line:
     until = f", {duration((n.until - frame.now).total_seconds())} more" if n.until is not None else ""
-    why = f" because {frame.text(n.reason)}" if n.reason else ""
-    return _pair("state", f"{n.state.upper()}{why}{until}")
+    why = f"{',' if until else ''} because {frame.text(n.reason)}" if n.reason else ""
+    return _pair("state", f"{n.state.upper()}{until}{why}")
 
 
 def _pair(name: str, text: str) -> Line:

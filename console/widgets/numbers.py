@@ -93,6 +93,10 @@ class NumbersGrid(LinePanel, can_focus=True):
         way = frame.glyphs.down if frame.order.descending else frame.glyphs.up
         text = f"1 NUMBERS {able}/{len(numbers)} {frame.glyphs.rule}sort:{frame.order.name}{way} "
         text += f"{frame.glyphs.rule}filter:{chosen}{hidden}"
+        waiting = [n for n in numbers if n.bound_by == "lease" and n.until is not None]
+        if waiting:
+            left = max((_left_s(n, frame) for n in waiting), default=0.0)
+            text += f" {frame.glyphs.rule}{len(waiting)} wait {age(left)} for a silent node's lease"
         if away:
             text += f" {frame.glyphs.rule}{len(away)} on {_owners(away, frame)}: tidegate attach shows all"
         return title_line(
@@ -169,7 +173,7 @@ def _bound(n: NumberView, frame: Frame) -> tuple[str, str]:
     if frame.snapshot is not None and elsewhere(n, frame.snapshot):
         return f"on {clean(n.owner or '', frame.glyphs)}", "key"
     text = clean(n.bound_by, frame.glyphs)
-    return text, "warning" if text in ("database", "provider", "hold", "no node") else "text"
+    return text, "warning" if text in URGENT else "text"
 
 
 def _top_error(n: NumberView, frame: Frame) -> tuple[str, str]:
@@ -177,10 +181,14 @@ def _top_error(n: NumberView, frame: Frame) -> tuple[str, str]:
     return str(code) if code is not None else "-", "text"
 
 
+def _left_s(n: NumberView, frame: Frame) -> float:
+    return max(0.0, (n.until - frame.now).total_seconds()) if n.until is not None else 0.0
+
+
 def _state_word(n: NumberView, frame: Frame) -> tuple[str, str]:
     text = n.state if n.state != "active" else ""
     if n.state == "waiting" and n.until is not None:
-        text += f" {age((n.until - frame.now).total_seconds())}"
+        text += f" {age(_left_s(n, frame))}"
     if not text and frame.snapshot is not None and frame.snapshot.attached and n.owner is not None:
         return f" on {clean(n.owner, frame.glyphs)}", "faint"
     return " " + clean(text, frame.glyphs), _ROLES[severity(n)]

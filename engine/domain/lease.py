@@ -7,6 +7,8 @@ candidate waits a full lease on its own clock during which the row did not move.
 from dataclasses import dataclass
 from uuid import UUID
 
+from engine.domain.heard import SILENT_S
+
 CONNECT_TIMEOUT = 2.0
 """Seconds a connection to the provider may take: the longest that a request can leave after its check."""
 
@@ -24,6 +26,16 @@ def deadline(asked_at: float, lease_seconds: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class Wait:
+    """A number that nobody sends from, until the lease of its silent owner has run out."""
+
+    owner: UUID
+    node: str
+    """Its name."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """A lease row as last read, and since when (own clock) it has not moved."""
 
@@ -37,6 +49,16 @@ def watch(before: Seen | None, token: UUID, renew_seq: int, now: float) -> Seen:
     if before is not None and (before.token, before.renew_seq) == (token, renew_seq):
         return before
     return Seen(token, renew_seq, now)
+
+
+def left(seen: Seen, now: float, lease_seconds: float, silent_s: float | None) -> float | None:
+    """Seconds until the lease of a silent owner may be taken; None while its owner speaks: that one renews it.
+
+    `silent_s`: since the owner said that it is alive; None when nobody knows such a node any more.
+    """
+    if silent_s is not None and silent_s < SILENT_S:
+        return None
+    return max(0.0, seen.since + lease_seconds - now)
 
 
 def abandoned(seen: Seen, now: float, lease_seconds: float) -> bool:

@@ -140,12 +140,13 @@ def _number(
 
 
 def _unattended(known: NumberView, owner: UUID | None, nodes: Sequence[Node]) -> NumberView:
-    """Only what the database knows of it."""
+    """Only what the database knows of it, and for whose lease the living ones wait."""
     name = next((f"{n.name} (dead)" for n in nodes if n.id == owner and not n.alive), None)
+    bound = known.bound_by if known.bound_by == "lease" else "no node"
     return replace(
-        known, owner=name, accepted_last_second=0, tries_last_second=0, sent_per_second=0.0, tries_per_second=0.0,
-        token_wait=None, latency=None, bound_by="no node", in_flight=0, last_accepted_s=None, accepted_series=(),
-        use=None, past=NumberPast(),
+        known, owner=name, away=False, accepted_last_second=0, tries_last_second=0, sent_per_second=0.0,
+        tries_per_second=0.0, token_wait=None, latency=None, bound_by=bound, in_flight=0, last_accepted_s=None,
+        accepted_series=(), use=None, past=NumberPast(),
     )  # fmt: skip
 
 

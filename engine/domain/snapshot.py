@@ -63,7 +63,7 @@ class NumberView:
     display: str
     account: str
     owner: str | None
-    """Name of the owning node, or None."""
+    """Name of the owning node; None where none sends."""
     epoch: int
     state: str
     """The first that applies of: paused, held, waiting, slowed, active."""
@@ -81,7 +81,7 @@ class NumberView:
     token_wait: Percentiles | None
     latency: Percentiles | None
     bound_by: str
-    """What keeps it from sending faster: bucket, rows, slots, database, provider, hold."""
+    """What keeps it from sending faster: bucket, rows, slots, database, provider, hold, or a silent node's lease."""
     in_flight: int
     pending: int
     """Pending rows of the campaigns that it serves."""
@@ -109,6 +109,8 @@ class NumberView:
     use: float | None = None
     """Accepted / what the rate allowed in the same 5 s, 0..1: the rate may have changed within them."""
     past: NumberPast = NumberPast()
+    away: bool = False
+    """Another node sends from it: names alone cannot tell, one that was started anew has the name of the dead one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,8 +77,9 @@ NUMBER_METRICS = (
     ),
     Metric(
         "tidegate_number_bound", GAUGE, ("number", "by"),
-        "1 for what keeps the number from sending faster: bucket, rows, slots, database, provider, hold.",
+        "1 for what keeps the number from sending faster: bucket, rows, slots, database, provider, hold, lease.",
         "`bucket` is the normal one: the rate itself. `provider`: it grants less, or asked for silence. "
+        "`lease`: that of a silent node must run out first. "
         "`database` or `slots` for long: we are the slowest part.",
     ),
     Metric(

@@ -22,7 +22,7 @@ from engine.postgres.books import Tallies
 from engine.postgres.figures import InFlight
 
 NUMBER_STATES = ("paused", "held", "waiting", "slowed", "active")
-BOUNDS = ("bucket", "rows", "slots", "database", "provider", "hold")
+BOUNDS = ("bucket", "rows", "slots", "database", "provider", "hold", "lease")
 CAMPAIGN_STATES = ("draft", "scheduled", "running", "paused", "held", "finished", "cancelled")
 DATABASE_STATES = ("ok", "slow", "away")
 

@@ -11,9 +11,7 @@ INSERT INTO node (id, name, host, pid, advertise, draining) VALUES ($1, $2, $3, 
 ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp(), draining = excluded.draining
 """
 
-LIVE = """
-SELECT id FROM node WHERE NOT draining AND seen_at > clock_timestamp() - make_interval(secs => $1)
-"""
+SIGNS = "SELECT id, draining, extract(epoch FROM clock_timestamp() - seen_at)::float8 AS silent_s FROM node"
 
 HEARD = """
 SELECT name, extract(epoch FROM clock_timestamp() - seen_at)::float8 AS silent FROM node ORDER BY seen_at DESC
@@ -43,14 +41,22 @@ class Identity:
     advertise: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """What a node said last, and how long ago by the database's clock."""
+
+    draining: bool
+    silent_s: float
+
+
 async def beat(db: Executor, node: Identity, *, draining: bool = False) -> None:
     """Say that this node is alive."""
     await db.execute(BEAT, node.id, node.name, node.host, node.pid, node.advertise, draining)
 
 
-async def live(db: Executor, within: float) -> set[UUID]:
-    """Nodes that were heard of in the last `within` seconds and do not drain."""
-    return {row["id"] for row in await db.fetch(LIVE, within)}
+async def signs(db: Executor) -> dict[UUID, Sign]:
+    """Of all nodes that did not take their leave."""
+    return {row["id"]: Sign(row["draining"], row["silent_s"]) for row in await db.fetch(SIGNS)}
 
 
 async def heard(db: Executor) -> list[Heard]:

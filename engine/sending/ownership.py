@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 import structlog
 
 from engine.clock import boottime
-from engine.domain.lease import Seen, abandoned, deadline, watch
+from engine.domain.lease import Seen, Wait, abandoned, deadline, left, watch
 from engine.domain.pacing import WINDOW
 from engine.domain.spread import share
 from engine.postgres import claims, leases, nodes
@@ -20,7 +20,7 @@ from engine.postgres.claims import Permission
 from engine.postgres.desired import Number
 from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.leases import LeaseRow
-from engine.postgres.nodes import Identity
+from engine.postgres.nodes import Identity, Sign
 from engine.postgres.pool import Pool
 from engine.sending.pipeline import Pipeline
 from engine.sending.shared import Shared
@@ -75,6 +75,10 @@ class Ownership:
         self._numbers = numbers
         self._db = db
         self._seen: dict[int, Seen] = {}
+        self._signs: dict[UUID, Sign] = {}
+        """Of life, as last read."""
+        self._told: set[UUID] = set()
+        """Silent owners of whom the log has said that their leases are waited for."""
         self._tokens: dict[int, set[UUID]] = {}
         """Under which we may hold each number, for all that the database says: answers may have been lost."""
         self._renewed_at = float("-inf")
@@ -122,6 +126,19 @@ class Ownership:
             log.warning("leases wait for the database", error=type(error).__name__)
         await self._drop_expired()
 
+    def waits(self) -> dict[int, Wait]:
+        """Numbers that nobody sends from until the lease of a silent owner has run out, by number_id."""
+        found = {}
+        for number_id, seen in self._seen.items():
+            row = self.rows.get(number_id)
+            if row is None or row.released or row.token != seen.token or number_id in self.owned:
+                continue
+            sign = self._signs.get(row.owner)
+            seconds = left(seen, boottime(), self._node.lease, sign.silent_s if sign else None)
+            if seconds is not None:
+                found[number_id] = Wait(row.owner, row.node, seconds)
+        return found
+
     def rounds(self) -> int:
         """How often it has looked; a count that stands still tells of a loop that hangs."""
         return self._rounds
@@ -162,7 +179,10 @@ class Ownership:
 
     async def _balance(self) -> None:
         """Take what is free up to our share of the numbers, hand one over when we hold more than it."""
-        live = await nodes.live(self._db, self._node.lease)
+        self._signs = await nodes.signs(self._db)
+        live = {
+            id_ for id_, sign in self._signs.items() if not sign.draining and sign.silent_s < self._node.lease
+        }
         room = share(self._node.identity.id, live, len(self._numbers())) - len(self.owned)
         now = boottime()
         for number in self._numbers().values():
@@ -176,8 +196,19 @@ class Ownership:
                 room -= 1
                 if forgotten:  # whoever should have had it did not come: no more handing over for a while
                     self._keep_until = now + KEEP_FOR
+        self._tell_waits()
         if room < 0 and now >= self._keep_until:
             await self._hand_over()
+
+    def _tell_waits(self) -> None:
+        """Once of each silent owner."""
+        owners = {wait.owner: wait for wait in self.waits().values()}
+        for owner in owners.keys() - self._told:
+            wait = owners[owner]
+            log.warning(
+                "waiting for the lease of a silent node", node=wait.node, seconds=round(wait.seconds, 1)
+            )
+        self._told = set(owners)
 
     def _is_free(self, number_id: int, row: LeaseRow | None, now: float) -> bool:
         """Also when it is a lease of our own that ran out: nobody knows better that its owner has stopped."""

@@ -236,7 +236,14 @@ def hostile() -> Snapshot:
     """Every text from outside is an attack."""
     numbers = tuple(
         a_number(
-            f"{i:04d}", account=text, reason=text, state="held", bound_by=text, owner=text, campaigns=(text,)
+            f"{i:04d}",
+            account=text,
+            reason=text,
+            state="held",
+            bound_by=text,
+            owner=text,
+            away=True,
+            campaigns=(text,),
         )
         for i, text in enumerate(HOSTILE)
     )

@@ -365,7 +365,9 @@ async def test_a_terminal_that_takes_no_frames_is_sent_no_more(monkeypatch: pyte
 
 
 async def test_a_number_of_another_node_is_not_shown_as_idle() -> None:
-    away = a_number("0042", owner="eng2", sent_per_second=0.0, tries_per_second=0.0, token_wait=None)
+    away = a_number(
+        "0042", owner="eng2", away=True, sent_per_second=0.0, tries_per_second=0.0, token_wait=None
+    )
     async with running(normal(numbers=(a_number("0011"), away)), (120, 40)) as run:
         shown = run.text()
         assert "1 on eng2: tidegate attach shows all" in shown

@@ -1,5 +1,7 @@
 """At 80 columns the grid says in a word why each number sends no faster, and every row still fits."""
 
+from datetime import timedelta
+
 import pytest
 from rich.cells import cell_len
 
@@ -7,7 +9,7 @@ from console.format import short_number
 from console.why import WORDS, why
 from console.widgets.numbers import COLUMNS, laid_out
 from engine.domain.snapshot import NumberView
-from tests.console.support import a_number, bad_night, normal, running
+from tests.console.support import NIGHT, a_number, bad_night, normal, running
 
 
 @pytest.mark.parametrize(
@@ -21,6 +23,7 @@ from tests.console.support import a_number, bad_night, normal, running
         (a_number("0001", bound_by="database"), "db"),
         (a_number("0001", bound_by="bucket"), "bucket"),
         (a_number("0001", bound_by="no node"), "no node"),
+        (a_number("0001", state="waiting", bound_by="lease"), "lease"),
     ],
 )
 def test_the_word_is_the_state_s_or_what_binds_it_and_fits(number: NumberView, word: str) -> None:
@@ -68,6 +71,22 @@ async def test_at_80_columns_each_row_says_why_and_no_word_touches_its_neighbour
         assert rows["0031"][3] == "silent"
         assert rows["0032"][3:5] == ["db", "79.6"]
         assert rows["0032"][-5:] == ["100", "131026", "2.795M", "0", "0s"]
+
+
+async def test_numbers_that_wait_for_a_dead_node_s_lease_say_so_in_the_title_the_row_and_the_page() -> None:
+    until = NIGHT + timedelta(seconds=8)
+    reason = "silent node eng2 still has its lease"
+    waiting = a_number("0042", state="waiting", reason=reason, owner=None, bound_by="lease", until=until)
+    async with running(normal(numbers=(a_number("0011"), waiting))) as run:
+        assert "1 wait 7s for a silent node's lease" in run.text()
+        row = next(line for line in run.text().splitlines() if line[6:7] == "…" and "0042" in line)
+        assert " lease " in row
+        await run.press("enter")
+        await run.until(lambda: f"WAITING, 7.6s more, because {reason}" in run.text())
+    async with running(normal(numbers=(a_number("0011"), waiting)), (120, 40)) as run:
+        row = next(line for line in run.text().splitlines() if line[6:7] == "…" and "0042" in line)
+        assert " waiting 7s " in row
+        assert " lease " in row
 
 
 async def test_the_help_explains_the_words() -> None:

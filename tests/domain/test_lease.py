@@ -5,7 +5,8 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.domain.lease import CONNECT_TIMEOUT, Seen, abandoned, deadline, margin, watch
+from engine.domain.heard import SILENT_S
+from engine.domain.lease import CONNECT_TIMEOUT, Seen, abandoned, deadline, left, margin, watch
 
 A, B = UUID(int=1), UUID(int=2)
 
@@ -49,6 +50,16 @@ def test_a_row_that_stood_still_for_a_whole_lease_is_abandoned() -> None:
     seen = watch(None, A, 1, 10.0)
     assert not abandoned(seen, 19.999, 10.0)
     assert abandoned(seen, 20.0, 10.0)
+
+
+def test_what_is_left_is_told_only_while_the_owner_is_silent_and_ends_when_the_lease_may_be_taken() -> None:
+    seen = watch(None, A, 1, 10.0)
+    assert left(seen, 13.0, 10.0, SILENT_S - 0.1) is None
+    assert left(seen, 13.0, 10.0, SILENT_S) == 7.0
+    assert left(seen, 13.0, 10.0, None) == 7.0
+    assert left(seen, 25.0, 10.0, None) == 0.0
+    assert abandoned(seen, 20.0, 10.0)
+    assert left(seen, 20.0, 10.0, None) == 0.0
 
 
 def test_a_short_lease_is_usable() -> None:

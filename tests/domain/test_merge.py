@@ -98,6 +98,16 @@ def test_nothing_that_a_dead_node_said_is_shown_as_true() -> None:
     assert whole.at == NOW - timedelta(seconds=0.2)
 
 
+def test_while_a_living_node_waits_for_a_dead_one_s_lease_its_number_says_so() -> None:
+    waiting = replace(number(B), owner=None, state="waiting", reason="its lease", bound_by="lease", until=NOW)
+    first = replace(says("eng1", 70, 0), numbers=(number(A, 70), waiting))
+    whole = merged(
+        node(ONE, "eng1", 0.2, first), node(TWO, "eng2", 60, says("eng2", 0, 60)), owners={A: ONE, B: TWO}
+    )
+    shown = whole.numbers[1]
+    assert (shown.owner, shown.state, shown.bound_by, shown.until) == ("eng2 (dead)", "waiting", "lease", NOW)
+
+
 def test_with_all_nodes_dead_the_rows_of_the_database_are_shown_and_nothing_that_a_node_said() -> None:
     whole = merged(
         node(ONE, "eng1", 60, says("eng1", 70, 0)),

@@ -61,7 +61,9 @@ def acted(snapshot: Snapshot, act_id: str, stage: str) -> ActView | None:
 
 def owned(snapshot: Snapshot, number: str = NUMBER) -> bool:
     """Whether this node owns the number."""
-    return any(view.id == number and view.owner == snapshot.node for view in snapshot.numbers)
+    return any(
+        view.id == number and view.owner == snapshot.node and not view.away for view in snapshot.numbers
+    )
 
 
 async def snapshots(host: EngineHost, more: int) -> None:
