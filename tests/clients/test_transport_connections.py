@@ -101,7 +101,7 @@ async def test_a_cancelled_request_gives_its_connection_back(kind: TransportKind
 
     async with Wire(answer_all_but_the_first) as server:
         async with opened(
-            kind, connections=1, connect_timeout=0.2, deadline=2.0, pool_timeout=0.1
+            kind, connections=1, connect_timeout=1.9, deadline=4.0, pool_timeout=0.1
         ) as transport:
             call = asyncio.create_task(post(transport, server.url, "cancelled"))
             await server.until(lambda seen: len(seen.requests) == 1)
@@ -120,12 +120,11 @@ async def test_the_deadline_gives_the_connection_back(kind: TransportKind) -> No
         await line.write(wire.OK)
 
     async with Wire(answer_all_but_the_stuck) as server:
-        async with opened(kind, connections=1, connect_timeout=0.1, deadline=1.0) as transport:
-            for _ in range(2):
-                with pytest.raises(httpx.ReadTimeout):
-                    await post(transport, server.url, "stuck")
+        async with opened(kind, connections=1, connect_timeout=1.9, deadline=3.0) as transport:
+            with pytest.raises(httpx.ReadTimeout):
+                await post(transport, server.url, "stuck")
             assert (await post(transport, server.url)).status_code == 200
-        assert len(server.requests) == 3
+        assert len(server.requests) == 2
 
 
 @both_kinds

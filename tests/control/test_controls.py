@@ -131,10 +131,10 @@ async def test_rounds_follow_each_other_while_there_is_an_audience_to_be_served(
 ) -> None:
     await started(pool, commands, tmp_path)
     await opening.follow_controls(pool)
-    await pass_time(pool, 599)
+    await pass_time(pool, 500)
     await opening.follow_controls(pool)
     assert len(await rounds(pool)) == 1
-    await pass_time(pool, 2)
+    await pass_time(pool, 101)
     await opening.follow_controls(pool)
     # What has not left of the one before would only come twice.
     assert await rounds(pool) == [(FIRST, "cancelled"), ("reminder:control-2", "running")]
@@ -216,7 +216,9 @@ async def test_control_phones_are_told_apart_from_the_audience(
     assert isinstance(told, dict)
     assert (told["rounds"], told["every_s"]) == (1, 600.0)
     figures = {p["last_state"]: (p["sent"], p["delivered"], p["waiting_s"]) for p in told["phones"]}
-    assert figures == {"delivered": (1, 1, None), "sent": (1, 0, 400)}
+    waited = figures["sent"][2]
+    assert figures == {"delivered": (1, 1, None), "sent": (1, 0, waited)}
+    assert 400 <= waited < 500
     assert not any(phone in str(shown) for phone in STAFF)
     closing = await commands.report_campaign("reminder")
     assert closing.controls is not None

@@ -25,7 +25,7 @@ async def following(pool: Pool) -> AsyncIterator[tuple[Follower, "asyncio.Queue[
     await made.refresh()
     task = asyncio.create_task(made.run())
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             yield made, news
     finally:
         task.cancel()
@@ -78,7 +78,7 @@ async def test_a_database_that_is_away_is_waited_out(pool: Pool, monkeypatch: py
     monkeypatch.setattr(desired, "version", answer)
     made = Follower(pool, lambda _: None)
     task = asyncio.create_task(made.run())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await asked.wait()
         await until(lambda: not made.healthy)
         away = False

@@ -211,7 +211,7 @@ async def test_the_mark_refuses_from_the_moment_on_at_which_a_lane_closes(
 
 async def test_rows_that_cannot_be_met_are_told(pool: Pool, commands: Commands, tmp_path: Path) -> None:
     await pool.execute("UPDATE number SET rate = 0.01")
-    await campaign(pool, commands, tmp_path, deadline=clock.now() + timedelta(seconds=205))
+    await campaign(pool, commands, tmp_path, deadline=clock.now() + timedelta(seconds=290))
     shown = report_json(await commands.show_campaign("reminder"))
     assert shown["late"] == 2
     await pool.execute("UPDATE number SET rate = 10")

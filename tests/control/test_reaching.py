@@ -38,7 +38,7 @@ async def test_an_account_waits_until_so_many_people_count_no_more(pool: Pool, c
     assert "has reached 95 people within 24 h; Meta allows it 100" in (stop.reason or "")
     assert stop.until is not None
     # 8/s stop 6 people early: 94 may stay: the oldest two must go
-    assert abs((stop.until - clock.now()).total_seconds() - (DAY - 3600 + 2)) < 5
+    assert abs((stop.until - clock.now()).total_seconds() - (DAY - 3600 + 2)) < 60
 
 
 async def test_an_account_with_room_or_without_a_limit_goes_on(pool: Pool, commands: Commands) -> None:

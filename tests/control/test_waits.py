@@ -1,5 +1,8 @@
 """Why a campaign does not end: what its rows wait for, and whether anybody is there to send them."""
 
+import re
+from typing import cast
+
 from engine.commands import Commands
 from engine.commands.campaign import report_json
 from engine.domain.heard import engines
@@ -56,7 +59,11 @@ async def test_a_dead_engine_does_not_look_alive_until_its_lease_is_over(pool: P
     await nodes.beat(pool, Identity(lease["owner"], "node-a", "host", 1, None))
     assert engines(await commands.heard_nodes()) == "engines: node-a"
     await pool.execute("UPDATE node SET seen_at = seen_at - interval '7 seconds'")
-    assert engines(await commands.heard_nodes()) == "no engine is running: node-a silent for 7 s"
+    said = re.fullmatch(
+        r"no engine is running: node-a silent for (\d+) s", engines(await commands.heard_nodes())
+    )
+    assert said is not None
+    assert 7 <= int(said[1]) < 60
     [number] = await commands.list_numbers()
     assert number.owner is not None, "its lease still runs"
-    assert number.as_json()["owner_silent_s"] == 7
+    assert 7 <= cast("int", number.as_json()["owner_silent_s"]) < 60

@@ -18,6 +18,8 @@ from tests.support.truth import NUMBER, Campaign, campaign
 
 PHONE = "+16505551234"
 NOW = datetime(2026, 10, 1, 12, tzinfo=UTC)
+JUST_NOW = "UPDATE inbox_work SET received_at = clock_timestamp() + interval '1 minute'"
+"""However long it takes until they are applied: only what came in the last seconds presses."""
 
 
 @pytest.fixture
@@ -41,6 +43,8 @@ def says_stop(wamid: str = "wamid.IN", **more: Any) -> dict[str, Any]:
 async def apply(pool: Pool, *bodies: bytes, words: StopWords | None = None) -> Applier:
     applier = Applier(pool, stop_words=words)
     await webhooks.store(pool, bodies)
+    if bodies:
+        await pool.execute(JUST_NOW)
     await applier.apply_batch()
     return applier
 

@@ -28,16 +28,19 @@ async def hello(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @asynccontextmanager
-async def served(app: App, grace: float = 5.0) -> AsyncIterator[tuple[str, int]]:
+async def served(app: App, grace: float = 30.0) -> AsyncIterator[tuple[str, int]]:
     with bind(HOST, 0) as listening:
         port = listening.getsockname()[1]
-        async with asyncio.timeout(30), serve(app, [listening], grace=grace):
+        async with asyncio.timeout(120), serve(app, [listening], grace=grace):
             yield HOST, port
 
 
 async def test_each_path_finds_its_application() -> None:
     app = App(ready, {"/webhook": hello})
-    async with served(app) as (host, port), httpx.AsyncClient(base_url=f"http://{host}:{port}") as client:
+    async with (
+        served(app) as (host, port),
+        httpx.AsyncClient(base_url=f"http://{host}:{port}", timeout=60) as client,
+    ):
         replies = [await client.get(path) for path in ("/webhook", "/healthz", "/readyz", "/", "/webhook/")]
     assert [reply.status_code for reply in replies] == [200, 200, 200, 404, 404]
     assert "server" not in replies[0].headers
@@ -45,7 +48,7 @@ async def test_each_path_finds_its_application() -> None:
 
 async def test_what_has_no_path_of_its_own_goes_to_the_gateway() -> None:
     app = App(ready, {}, otherwise=hello)
-    async with served(app) as (host, port), httpx.AsyncClient() as client:
+    async with served(app) as (host, port), httpx.AsyncClient(timeout=60) as client:
         assert (await client.post(f"http://{host}:{port}/v25.0/106/messages")).content == b"hello"
 
 
@@ -53,7 +56,7 @@ async def test_readiness_says_why_not() -> None:
     async def not_yet() -> str | None:
         return "migrations are not current"
 
-    async with served(App(not_yet, {})) as (host, port), httpx.AsyncClient() as client:
+    async with served(App(not_yet, {})) as (host, port), httpx.AsyncClient(timeout=60) as client:
         reply = await client.get(f"http://{host}:{port}/readyz")
         healthy = await client.get(f"http://{host}:{port}/healthz")
     assert (reply.status_code, reply.text) == (503, "migrations are not current\n")
@@ -120,7 +123,7 @@ async def test_a_stop_lets_the_request_in_hand_finish_and_takes_no_new_one() -> 
         await go.wait()
         await answer(send, 200, b"done")
 
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         async with served(App(ready, {"/slow": slow})) as (host, port):
             asking = asyncio.create_task(client.get(f"http://{host}:{port}/slow"))
             await asked.wait()
@@ -136,7 +139,10 @@ async def test_an_application_that_fails_answers_500_and_the_server_lives(
     async def broken(scope: Scope, receive: Receive, send: Send) -> None:
         raise RuntimeError("a bug")
 
-    async with served(App(ready, {"/broken": broken})) as (host, port), httpx.AsyncClient() as client:
+    async with (
+        served(App(ready, {"/broken": broken})) as (host, port),
+        httpx.AsyncClient(timeout=60) as client,
+    ):
         assert (await client.get(f"http://{host}:{port}/broken")).status_code == 500
         assert (await client.get(f"http://{host}:{port}/healthz")).status_code == 200
 

@@ -21,8 +21,8 @@ async def opened(
     kind: TransportKind,
     connections: int = 2,
     connect_timeout: float = 2.0,
-    deadline: float = 10.0,
-    pool_timeout: float = 5.0,
+    deadline: float = 60.0,
+    pool_timeout: float = 30.0,
     extra_ca: str | None = None,
 ) -> AsyncIterator[httpx.AsyncBaseTransport]:
     transport = open_transport(

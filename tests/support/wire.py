@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Self
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-WAIT = 5.0
+WAIT = 60.0
 """Seconds until a wait in a test is called a failure."""
 
 
