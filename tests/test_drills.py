@@ -42,6 +42,9 @@ def test_a_drill_that_is_none_is_one_sentence() -> None:
     assert "There is no drill 'flood'" in str(shown.exception) + shown.output
 
 
+WAIT = 60.0
+"""Seconds until a wait in a test is called a failure."""
+
 LOCKS = """
 SELECT count(*) FROM pg_locks
  WHERE relation = 'recipient'::regclass AND granted = $1 AND (NOT granted OR mode = 'ShareLock')
@@ -51,19 +54,19 @@ SELECT count(*) FROM pg_locks
 async def test_the_slow_database_holds_moves_and_lets_readers_through(pool: Pool, database_url: str) -> None:
     made = await builders.campaign(pool)
     await builders.recipients(pool, made, 1)
-    locked = asyncio.create_task(lock_rows(database_url, seconds=3.0))
+    locked = asyncio.create_task(lock_rows(database_url, seconds=WAIT))
     await _until_the_lock_is(pool, granted=True)
     assert await pool.fetchval("SELECT count(*) FROM recipient") == 1
     moved = asyncio.create_task(pool.execute("UPDATE recipient SET tries = tries"))
     await _until_the_lock_is(pool, granted=False)
     assert not moved.done()
-    await locked
+    locked.cancel()
     await moved
 
 
 async def _until_the_lock_is(pool: Pool, *, granted: bool) -> None:
     """The drill's lock of this database's recipients is held, or somebody waits for it."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WAIT):
         while not await pool.fetchval(LOCKS, granted):
             await asyncio.sleep(0.01)
 

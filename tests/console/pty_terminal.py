@@ -16,7 +16,7 @@ from pathlib import Path
 import pyte
 
 ROOT = Path(__file__).parents[2]
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 BETWEEN_KEYS_S = 0.15
 
 

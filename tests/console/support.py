@@ -309,7 +309,7 @@ class Running:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait for a state, not for a time."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not condition():
                 await self.pilot.pause()
 

@@ -72,7 +72,7 @@ async def burst(run: Running, text: str) -> None:
         name = {"\r": "enter"}.get(char, char)
         run.app.post_message(events.Key(name, char))
     await run.pilot.pause()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while run.app._waiting_key is not None:
             await run.pilot.pause()
 

@@ -12,7 +12,7 @@ import structlog
 from engine.observe import log
 from engine.observe.log import LineWriter, logging_to
 
-WAIT = 10.0
+WAIT = 60.0
 """Seconds until a wait in a test is called a failure."""
 
 

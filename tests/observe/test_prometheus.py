@@ -200,7 +200,7 @@ async def test_the_application_answers_a_scrape_in_the_format_that_was_asked_for
             "type": "http", "method": "GET", "path": "/metrics", "query_string": b"",
             "headers": [(b"accept", accept.encode())],
         }  # fmt: skip
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await app(scope, receive, send)
         headers = {bytes(k).decode().lower(): bytes(v).decode() for k, v in sent[0]["headers"]}
         assert sent[0]["status"] == 200

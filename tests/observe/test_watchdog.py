@@ -40,7 +40,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_a_loop_that_hangs_ends_the_process_with_1_and_says_where() -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", HANGS], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", HANGS], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
     assert ended.returncode == 1
     assert "has not turned" in ended.stderr
@@ -60,7 +60,7 @@ def test_a_process_that_was_suspended_is_not_taken_for_dead() -> None:
         process.send_signal(signal.SIGSTOP)
         time.sleep(0.5)  # the fault itself: longer than all looks together
         process.send_signal(signal.SIGCONT)
-        process.communicate("\n", timeout=30)
+        process.communicate("\n", timeout=60)
         assert process.returncode == 0
 
 
@@ -136,7 +136,7 @@ async def test_systemd_is_told_that_the_engine_stands_turns_and_stops(
 ) -> None:
     name = f"@tidegate-test-{os.getpid()}" if abstract else str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
-        systemd.settimeout(10)
+        systemd.settimeout(60)
         systemd.bind("\0" + name[1:] if abstract else name)
         monkeypatch.setenv("NOTIFY_SOCKET", name)
         async with loop_watched(look=0.01):

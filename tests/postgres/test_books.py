@@ -108,7 +108,7 @@ async def test_a_row_that_joins_while_the_campaign_is_locked_keeps_it_open(pool:
             "UPDATE campaign SET planned = planned WHERE campaign_id = $1", made.campaign_id
         )
         ending = asyncio.create_task(books.complete(pool))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not await pool.fetchval(
                 "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
             ):

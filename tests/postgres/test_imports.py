@@ -62,7 +62,7 @@ async def turn_held(pool: Pool, campaign: int) -> AsyncIterator[None]:
 
 async def waiting(pool: Pool) -> int:
     """The backend of the import that waits for its turn, once it does."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (pid := await pool.fetchval(WAITING)) is None:
             pass
     found: int = pid
@@ -113,7 +113,7 @@ async def test_a_campaign_can_be_paused_while_an_import_is_under_way(pool: Pool,
     async with turn_held(pool, campaign):
         task = asyncio.ensure_future(bring(pool, range(10)))
         await waiting(pool)
-        await pool.execute("UPDATE campaign SET state = 'paused'", timeout=10)
+        await pool.execute("UPDATE campaign SET state = 'paused'", timeout=60)
     assert (await task).taken == 10
 
 

@@ -30,12 +30,12 @@ async def test_a_free_number_is_taken(pool: Pool) -> None:
     assert await leases.read(pool) == {}
     token, owner = uuid4(), uuid4()
     epoch = await leases.take(
-        pool, number, owner=owner, node="one", token=token, seconds=10, advertise="http://a", instead_of=None
+        pool, number, owner=owner, node="one", token=token, seconds=600, advertise="http://a", instead_of=None
     )
     found = await stands(pool, number)
     assert (found.owner, found.node, found.token, found.epoch) == (owner, "one", token, epoch)
     assert (found.renew_seq, found.released, found.recent_us) == (0, False, ())
-    assert 9 < await pool.fetchval(LEFT, number) <= 10
+    assert 500 < await pool.fetchval(LEFT, number) <= 600
 
 
 async def test_a_number_that_somebody_has_is_not_free(pool: Pool, mine: Permission) -> None:

@@ -44,7 +44,7 @@ async def sale(pool: Pool, mine: Permission) -> builders.MadeCampaign:
 
 async def until_waiting(pool: Pool) -> None:
     """Until a statement of this database waits for a lock."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not await pool.fetchval(WAITERS):
             await asyncio.sleep(0)
 

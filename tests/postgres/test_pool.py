@@ -40,7 +40,7 @@ async def test_without_pgbouncer_statements_are_kept(database_url: str) -> None:
 
 
 async def test_a_statement_over_its_time_is_given_up(database_url: str) -> None:
-    async with open_pool(database_url, size=1, command_timeout=0.05) as pool:
+    async with open_pool(database_url, size=1, command_timeout=1.0) as pool:
         with pytest.raises(TimeoutError):
             await pool.execute("SELECT pg_sleep(60)")
 

@@ -50,17 +50,18 @@ async def silent(beat: Pulse) -> None:
 async def test_what_waits_on_a_lost_road_raises_as_soon_as_a_new_connection_is_answered(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pulse, "LOOK", 0.1)
-    monkeypatch.setattr(pulse, "CONNECT", 0.5)
     async with over_a_road(database_url) as (way, pool):
         beat = Pulse(pool)
         version = await beat.version()
+        monkeypatch.setattr(pulse, "LOOK", 0.1)
+        monkeypatch.setattr(pulse, "CONNECT", 0.5)
         stuck = await waiting(pool)
         way.lose()
         await silent(beat)
         await silent(beat)  # a new connection is not answered either
         assert not stuck.done()
         way.let_through()
+        monkeypatch.setattr(pulse, "CONNECT", 30.0)
         assert await beat.version() == version
         with pytest.raises(DATABASE_FAULTS):
             await stuck
@@ -73,11 +74,11 @@ async def test_a_receiver_s_statements_are_freed_too(
 ) -> None:
     monkeypatch.setattr(pulse, "LOOK", 0.1)
     monkeypatch.setattr(pulse, "EVERY", 0.01)
-    async with over_a_road(database_url) as (way, pool), asyncio.timeout(20):
+    async with over_a_road(database_url) as (way, pool), asyncio.timeout(60):
         watched = Watched(pool)
-        watching = asyncio.create_task(watched.run())
         stuck = await waiting(pool)
         way.lose()
+        watching = asyncio.create_task(watched.run())
         await until(lambda: not watched.answers)
         assert not stuck.done()
         way.let_through()
@@ -110,9 +111,8 @@ async def test_a_transaction_that_nobody_goes_on_with_gives_its_locks_back(
     pool: Pool, database_url: str
 ) -> None:
     async with open_pool(database_url, size=1, abandoned_after=0.2) as cut_off, cut_off.acquire() as db:
-        await db.execute("BEGIN")
-        await db.execute("UPDATE control SET version = version + 1")
-        async with asyncio.timeout(20):
+        await db.execute("BEGIN; UPDATE control SET version = version + 1")
+        async with asyncio.timeout(60):
             await pool.execute("UPDATE control SET version = version + 1")
         with pytest.raises(DATABASE_FAULTS):
             await db.execute("COMMIT")

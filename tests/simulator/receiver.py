@@ -38,7 +38,7 @@ class Receiver:
         """The statuses of all bodies that were answered with 200."""
         return [status for one in self.received if one.answered == 200 for status in one.statuses()]
 
-    async def until(self, reached: Callable[[Receiver], bool], within_s: float = 15.0) -> None:
+    async def until(self, reached: Callable[[Receiver], bool], within_s: float = 60.0) -> None:
         """Wait until `reached` holds."""
         async with asyncio.timeout(within_s), self._news:
             await self._news.wait_for(lambda: reached(self))

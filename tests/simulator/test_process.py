@@ -20,7 +20,7 @@ PROMPT: dict[str, Any] = {"latency": {"fixed_ms": 0}}
 
 async def exit_of(process: asyncio.subprocess.Process) -> tuple[int | None, str, str]:
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             out, err = await process.communicate()
     finally:
         if process.returncode is None:
@@ -32,7 +32,7 @@ async def test_it_listens_on_a_free_port_and_says_where() -> None:
     process = await spawn("--port", "0")
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             line = await process.stdout.readline()
         assert re.fullmatch(r'\{"listening":"http://127\.0\.0\.1:\d+"\}\n', line.decode())
     finally:
@@ -47,7 +47,7 @@ async def test_a_signal_ends_it_cleanly_with_requests_in_flight(number: signal.S
         writer.write(request(template()))
         await sim.until(lambda totals: totals["requests"] == 1)
         os.kill(sim.pid, number)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert await sim.process.wait() == 0
         writer.close()
 
@@ -57,7 +57,7 @@ async def test_it_ends_with_its_stdin() -> None:
         assert isinstance(sim.process, asyncio.subprocess.Process)
         assert sim.process.stdin is not None
         sim.process.stdin.close()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert await sim.process.wait() == 0
 
 

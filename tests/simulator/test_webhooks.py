@@ -151,9 +151,12 @@ async def test_any_value_can_be_posted_signed_and_escaped() -> None:
 
 
 async def test_a_template_paused_while_held_fails_its_messages_and_says_so() -> None:
-    hold = {"after": 0, "for_s": 0.05, "then": "pause"}
+    hold = {"after": 0, "for_s": 0.5, "then": "pause"}
     async with receiver() as hook, simulator(scenario(hook.url, hold=hold)) as sim:
-        await send_many(sim, 2)
+        reader, writer = await connect(sim.url)
+        writer.write(request(template("+16505550001")) + request(template("+16505550002")))
+        assert [(await answer(reader))[0] for _ in range(2)] == [200, 200]
+        writer.close()
         await hook.until(lambda it: len(it.statuses()) == 2)
     fields = [change["field"] for one in hook.received for change in one.changes()]
     assert fields.count("message_template_status_update") == 1

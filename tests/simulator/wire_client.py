@@ -7,7 +7,7 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 NUMBER = "106540352242922"
 RECIPIENT = "+16505551234"
 
