@@ -15,9 +15,10 @@ from engine.postgres.desired import Desired
 from engine.postgres.leases import LeaseRow
 from engine.postgres.nodes import Identity
 from engine.postgres.pool import Pool
+from engine.sending import ownership
 from engine.views import Viewer
 from tests.sending.stage import number
-from tests.sending.test_ownership import LEASE, node, until
+from tests.sending.test_ownership import LEASE, Clock, node, until
 from tests.support import builders
 
 OTHER = uuid4()
@@ -31,11 +32,17 @@ async def held_by(pool: Pool, owner: UUID, *numbers: int) -> None:
         assert taken is not None
 
 
-async def test_the_lease_of_a_node_that_says_nothing_is_waited_for_and_told_once(pool: Pool) -> None:
+async def test_the_lease_of_a_node_that_says_nothing_is_waited_for_and_told_once(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(ownership, "boottime", clock)
     numbers = {await builders.number(pool), await builders.number(pool, "106540352242923")}
     await held_by(pool, OTHER, *numbers)
     with capture_logs() as lines:
         async with node(pool) as one:
+            await until(lambda: len(one.ownership.waits()) == 2)
+            clock.ahead += LEASE
             await until(lambda: len(one.ownership.owned) == 2)
             assert one.ownership.waits() == {}
     [told] = [line for line in lines if line["event"] == "waiting for the lease of a silent node"]
