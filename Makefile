@@ -19,7 +19,7 @@ demo: $(VENV)/.embedded ## A campaign against a simulated provider; the console 
 	@$(VENV)/bin/tidegate demo
 
 test: $(VENV)/.test ## All tests but the soak
-	$(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(VENV)/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 check: static prometheus pgbouncer test ## Lint, format, types, layers, then the tests
 

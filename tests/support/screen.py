@@ -64,7 +64,7 @@ class Screen:
     async def press(self, *keys: str) -> None:
         """One key after the other, as a hand does: each when the screen has come to rest."""
         for key in keys:
-            await self._rest()
+            await self.rest()
             self.type(key.encode())
 
     def type(self, keys: bytes) -> None:
@@ -102,7 +102,8 @@ class Screen:
         self._stream.feed(_PRIVATE_MODES.sub(b"", data))
         self._moved.set()
 
-    async def _rest(self) -> None:
+    async def rest(self) -> None:
+        """Wait until nothing is painted for a moment."""
         while True:
             self._moved.clear()
             try:
