@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from engine.acts import describe
-from engine.author import author
+from engine.acts import describe, event_of
+from engine.author import ENGINE, author
 from engine.clock import now
 from engine.commands import Commands, Done, Refused
 from engine.config import Config
@@ -28,7 +28,7 @@ from engine.domain import act as acts
 from engine.domain.act import Act
 from engine.domain.inspection import Answer, NoAnswer, Query, RowOf
 from engine.domain.merge import Node, is_of_nodes, merge
-from engine.domain.snapshot import ActView, EventView, ReconcilePreview, Snapshot
+from engine.domain.snapshot import ActView, ReconcilePreview, Snapshot
 from engine.pause_file import PauseFiles
 from engine.postgres import inspection, journal, snapshots
 from engine.postgres.faults import DATABASE_FAULTS
@@ -167,11 +167,7 @@ class AttachedLink:
         owners = await snapshots.owners(pool)
         kept = await journal.recent(pool, 30)
         nodes = [Node(p.id, p.name, p.host, p.pid, p.draining, p.age_s, p.snapshot) for p in published]
-        events = [
-            EventView(k.at, k.author, f"{k.act} {k.target} {k.after or ''} ({k.origin})".replace("  ", " "))
-            for k in kept
-            if k.author != "auto"
-        ]
+        events = [event_of(k) for k in kept if k.author != ENGINE]
         alone = not any(n.alive and n.snapshot for n in nodes)
         self._alone_since = (self._alone_since or now()) if alone else None
         base = self._base(await self._unattended.look() if alone else None)

@@ -18,6 +18,7 @@ from engine.domain.act import Act
 from engine.domain.snapshot import ActView, EventView, ReconcilePreview
 from engine.observe.alerts import Alerts
 from engine.postgres.faults import DATABASE_FAULTS
+from engine.postgres.journal import Kept
 from engine.sending.pipeline import Pipeline
 
 KEPT_ACTS = 20
@@ -54,6 +55,11 @@ class ActDesk:
     def event(self, author: str, text: str) -> None:
         """A line of the event log."""
         self.events.appendleft(EventView(now(), author, text))
+
+    def hear(self, event: EventView) -> None:
+        """An act that was done elsewhere."""
+        self.events.appendleft(event)
+        self._changed()
 
     def submit(self, act_id: str, act: Act, submitted_at: float) -> None:
         """Begin to carry out an act; `submitted_at` is loop time."""
@@ -183,6 +189,13 @@ def describe(act: Act) -> str:
             return "ACK"
         case acts.StopEngine():
             return "STOP"
+
+
+def event_of(kept: Kept) -> EventView:
+    """An act as the journal has it: rate 106540352242922 80→40 (cli)."""
+    change = f" {kept.before}→{kept.after}" if kept.before and kept.after else f" {kept.after or ''}".rstrip()
+    result = "" if kept.result == "done" else f": {kept.result}"
+    return EventView(kept.at, kept.author, f"{kept.act} {kept.target}{change} ({kept.origin}){result}")
 
 
 def _in_words(act: Act, text: str) -> str:

@@ -1,5 +1,6 @@
 """What all acts share: one transaction, one line in the journal, one sentence back."""
 
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -8,6 +9,9 @@ from engine.pause_file import PauseFiles
 from engine.postgres import journal
 from engine.postgres.journal import Entry
 from engine.postgres.pool import Connection, Pool
+
+KEPT_IDS = 500
+"""More than a process can write between two looks at the journal."""
 
 
 class Refused(Exception):
@@ -60,6 +64,8 @@ class Acts:
         self._unknown_floor = unknown_floor
         self._request_deadline = request_deadline
         self._read_only = read_only
+        self.journalled: deque[int] = deque(maxlen=KEPT_IDS)
+        """Ids of the newest entries of the journal that were written here."""
 
     def _must_be_allowed(self) -> None:
         """Raises Refused where only looking was asked for."""
@@ -76,8 +82,8 @@ class Acts:
         try:
             async with self._pool.acquire() as db, db.transaction():
                 yield db, entry  # type: ignore[misc]  # the pool's proxy has all of a connection's methods
-                await journal.write(db, entry)
+                self.journalled.append(await journal.write(db, entry))
         except Refused as refused:
             entry.result = f"refused: {refused}"
-            await journal.note(self._pool, entry)
+            self.journalled.append(await journal.note(self._pool, entry))
             raise

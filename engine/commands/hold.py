@@ -16,7 +16,14 @@ class HoldCommands(Acts):
         """Close a breaker: only requests that leave from now on can trip it again. Campaigns that it held go on."""
         self._must_be_allowed()
         async with self._pool.acquire() as db, db.transaction():
-            lifted = await breakers.lift(db, breaker_id, self._author, reason, origin=self._origin)
+            lifted = await breakers.lift(
+                db,
+                breaker_id,
+                self._author,
+                reason,
+                origin=self._origin,
+                journalled=self.journalled.append,
+            )
             if lifted is not None:
                 return Done(
                     f"Hold {breaker_id} ({target(lifted)}) is lifted.", before=lifted.state, after="closed"

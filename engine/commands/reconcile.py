@@ -32,6 +32,7 @@ class ReconcileCommands(Acts):
                 dry_run=dry_run,
                 author=self._author,
                 origin=self._origin,
+                journalled=self.journalled.append,
             )
         except reconcile.UnknownCampaignError:
             raise Refused(

@@ -4,6 +4,7 @@ A policy waits for three things: the row's window has passed, the inbox is drain
 arriving for the row's number. Otherwise a proof may still be on its way.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -108,11 +109,13 @@ async def run(
     author: str = ENGINE,
     origin: str = "engine",
     page: int = PAGE,
+    journalled: Callable[[int], object] | None = None,
 ) -> ReconcilePreview:
     """Settle what may be settled, of one campaign or all; with `dry_run` only count. `policy`: a person's word
     (resend, assume_sent), in place of the campaign's.
 
-    Every page is a transaction with exact books. What moved is journalled, and always when a person asked.
+    Every page is a transaction with exact books. What moved is journalled, and always when a person asked:
+    `journalled` is then told the entry's id.
     """
     campaign_id = await reconcile.campaign_id(pool, campaign) if campaign is not None else None
     if campaign is not None and campaign_id is None:
@@ -135,7 +138,9 @@ async def run(
     if not dry_run and (counts.moved or origin != "engine"):
         told = f"as {policy}" if policy else None
         entry = journal.Entry(author, origin, "reconcile", campaign or "all", told, result=counts.text)
-        await journal.write(pool, entry)
+        entry_id = await journal.write(pool, entry)
+        if journalled is not None:
+            journalled(entry_id)
     note = _note(calm, counts)
     return ReconcilePreview(
         counts.to_sent,

@@ -4,7 +4,7 @@ Lock order, so that no two movers wait for each other: recipients by id, breaker
 control row (inside the journal's statement).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -181,17 +181,26 @@ async def heal(
 
 
 async def lift(
-    db: Executor, breaker_id: int, author: str, reason: str | None, *, origin: str = "cli"
+    db: Executor,
+    breaker_id: int,
+    author: str,
+    reason: str | None,
+    *,
+    origin: str = "cli",
+    journalled: Callable[[int], object] | None = None,
 ) -> Breaker | None:
     """Close a breaker now, in the caller's transaction: only tries that leave from now on trip it again.
 
-    The breaker as it stood, or None when it is closed already or there is none (`find` tells which).
+    The breaker as it stood, or None when it is closed already or there is none (`find` tells which). `journalled` is
+    told the id of the act's entry.
     """
     row = await db.fetchrow(LIFT, breaker_id)
     if row is None:
         return None
     before = _breaker(row)
-    await journal.write(db, _entry("lift", before, author, origin, reason, "closed"))
+    id_ = await journal.write(db, _entry("lift", before, author, origin, reason, "closed"))
+    if journalled is not None:
+        journalled(id_)
     return before
 
 

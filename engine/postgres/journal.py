@@ -9,20 +9,27 @@ from engine.postgres.pool import Executor
 WRITE = """
 WITH told AS (UPDATE control SET version = version + 1)
 INSERT INTO journal (author, origin, act, target, before, after, reason, result)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id
 """
 
 NOTE = """
 INSERT INTO journal (author, origin, act, target, before, after, reason, result)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id
 """
 
 TELL = "UPDATE control SET version = version + 1"
 
 RECENT = """
-SELECT at, author, origin, act, target, before, after, reason, result FROM journal
+SELECT at, author, origin, act, target, before, after, reason, result, id FROM journal
  WHERE $1::text IS NULL OR target = $1 ORDER BY id DESC LIMIT $2
 """
+
+SINCE = """
+SELECT at, author, origin, act, target, before, after, reason, result, id FROM journal
+ WHERE id > $1 ORDER BY id LIMIT $2
+"""
+
+NEWEST = "SELECT coalesce(max(id), 0) FROM journal"
 
 
 @dataclass(slots=True)
@@ -58,17 +65,18 @@ class Kept:
     after: str | None
     reason: str | None
     result: str
+    id: int = 0
 
 
-async def write(db: Executor, entry: Entry) -> None:
+async def write(db: Executor, entry: Entry) -> int:
     """Keep the entry and raise control.version; belongs in the act's own transaction, as its last statement:
-    the control row is shared by all, and must not be held for long."""
-    await db.execute(WRITE, *entry.values())
+    the control row is shared by all, and must not be held for long. Returns its id."""
+    return int(await db.fetchval(WRITE, *entry.values()))
 
 
-async def note(db: Executor, entry: Entry) -> None:
-    """Keep an entry that changed nothing: a refusal."""
-    await db.execute(NOTE, *entry.values())
+async def note(db: Executor, entry: Entry) -> int:
+    """Keep an entry that changed nothing: a refusal. Returns its id."""
+    return int(await db.fetchval(NOTE, *entry.values()))
 
 
 async def tell(db: Executor) -> None:
@@ -79,3 +87,13 @@ async def tell(db: Executor) -> None:
 async def recent(db: Executor, limit: int = 50, target: str | None = None) -> list[Kept]:
     """The newest entries first, of one target or all."""
     return [Kept(*row) for row in await db.fetch(RECENT, target, limit)]
+
+
+async def since(db: Executor, after: int, limit: int) -> list[Kept]:
+    """Entries with higher ids than `after`, oldest first."""
+    return [Kept(*row) for row in await db.fetch(SINCE, after, limit)]
+
+
+async def end(db: Executor) -> int:
+    """The id of the newest entry; 0 without any."""
+    return int(await db.fetchval(NEWEST))

@@ -26,10 +26,6 @@ SELECT id, name, host, pid, draining,
 
 OWNERS = "SELECT n.id, l.owner FROM lease l JOIN number n USING (number_id) WHERE l.released_at IS NULL"
 
-ACKNOWLEDGED = "SELECT id, author, target FROM journal WHERE id > $1 AND act = 'acknowledge' ORDER BY id"
-
-NEWEST = "SELECT coalesce(max(id), 0) FROM journal"
-
 VERSION = "SELECT version FROM control"
 
 _encode = msgspec.json.Encoder().encode
@@ -48,15 +44,6 @@ class Published:
     age_s: float
     """Of its snapshot, by the database's clock."""
     snapshot: Snapshot | None
-
-
-@dataclass(frozen=True, slots=True)
-class Acknowledged:
-    """An alert (or all, with None) that a person took on at another screen."""
-
-    id: int
-    author: str
-    key: str | None
 
 
 def encoded(snapshot: Snapshot) -> bytes:
@@ -109,16 +96,3 @@ async def owners(db: Executor) -> dict[str, UUID]:
 async def version(db: Executor) -> int:
     """Of the desired state: what an act that has just been committed has raised it to, at least."""
     return int(await db.fetchval(VERSION))
-
-
-async def journal_end(db: Executor) -> int:
-    """The id of the newest act."""
-    return int(await db.fetchval(NEWEST))
-
-
-async def acknowledged(db: Executor, after: int) -> list[Acknowledged]:
-    """Alerts that people took on since the act `after`, oldest first."""
-    return [
-        Acknowledged(r["id"], r["author"], None if r["target"] == "all" else r["target"])
-        for r in await db.fetch(ACKNOWLEDGED, after)
-    ]
