@@ -9,11 +9,13 @@ import structlog
 from engine import clock
 from engine.commands.campaign import report_json
 from engine.config import RunOptions
-from engine.domain.count import counted
+from engine.domain.control import ControlStanding
+from engine.domain.count import counted, proven_later
 from engine.domain.recipient import OPEN, State
 from engine.domain.snapshot import CampaignView, Snapshot
 from engine.node import Engine
-from engine.postgres import asides, books
+from engine.postgres import asides, books, controls
+from engine.postgres.campaigns import CampaignReport
 from engine.postgres.faults import DATABASE_FAULTS
 
 SUMMARY_EVERY = 5.0
@@ -159,25 +161,30 @@ async def final_report(engine: Engine, outcome: Outcome) -> str:
         while await books.fold(engine.db):
             pass
         reports = await engine.commands.list_campaigns()
+        standing = [await controls.standing(engine.db, report.campaign.campaign_id) for report in reports]
     except DATABASE_FAULTS as error:
         return f"The database is away ({type(error).__name__}): the books are in it, and safe."
-    lines = []
-    for report in reports:
-        data = report_json(report)
-        counts = {state.word: report.counts[state] for state in State}
-        balance = (
-            "balance"
-            if sum(counts.values()) == report.campaign.planned
-            else "DO NOT BALANCE: run tidegate audit"
-        )
-        lines.append(f"{report.campaign.name}: {report.campaign.state}; planned {report.campaign.planned:,}")
-        lines.append("  " + "  ".join(f"{word} {n:,}" for word, n in counts.items() if n))
-        lines.append(
-            f"  tries {data['tries']:,}  attempts {data['attempts']:,}  accepted {data['accepted']:,}"
-            f"  possible duplicates {data['possible_duplicates']:,}; the books {balance}"
-        )
-        lines += [f"  {line}" for line in report_errors(data)]
+    lines = [
+        line for report, phones in zip(reports, standing, strict=True) for line in lines_of(report, phones)
+    ]
     return "\n".join([*lines, *outcome.reasons]) or "No campaign yet."
+
+
+def lines_of(report: CampaignReport, phones: ControlStanding | None) -> list[str]:
+    """One campaign: its state, its books, its tries, its control phones, and what failed."""
+    row, tallies = report.campaign, report.tallies
+    counts = {state.word: report.counts[state] for state in State}
+    balance = "balance" if sum(counts.values()) == row.planned else "DO NOT BALANCE: run tidegate audit"
+    proven = proven_later(tallies.accepted, tallies.attempts)
+    return [
+        f"{row.name}: {row.word}; planned {row.planned:,}",
+        "  " + "  ".join(f"{word} {n:,}" for word, n in counts.items() if n),
+        f"  tries {tallies.tries:,}  attempts {tallies.attempts:,}  accepted {tallies.accepted:,}"
+        + (f" ({proven})" if proven else "")
+        + f"  possible duplicates {tallies.possible_duplicates:,}; the books {balance}",
+        *([f"  {phones.in_words()}"] if phones is not None else []),
+        *(f"  {line}" for line in report_errors(report_json(report))),
+    ]
 
 
 def report_errors(data: dict[str, object]) -> list[str]:

@@ -273,7 +273,7 @@ class Viewer:
         rate = sum(n.rate for n in numbers if n.id in ids and n.state not in ("paused", "held"))
         return CampaignView(
             name=campaign.name,
-            state="paused" if stops.paused_by_people(campaign, desired) else campaign.state,
+            state=stops.shown(campaign, desired),
             reason=campaign.reason,
             planned=self._database.planned.get(key, 0),
             counts={state.word: n for state, n in counts.items()},

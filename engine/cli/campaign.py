@@ -100,7 +100,7 @@ def _ask_to_cancel(ctx: typer.Context, name: str) -> None:
     ends = report.counts[State.PENDING] + report.counts[State.CLAIMED]
     under_way = sum(report.counts[state] for state in (State.SENDING, State.UNKNOWN, State.ASSESSING))
     print(
-        f"Campaign {name} is {report.campaign.state}: {counted(ends, 'row')} will never be sent, "
+        f"Campaign {name} is {report.campaign.word}: {counted(ends, 'row')} will never be sent, "
         f"{under_way:,} under way stay open until settled. This cannot be undone."
     )
     if not typer.confirm(f"Cancel {name}?"):
@@ -177,7 +177,7 @@ def _summary(report: "CampaignReport") -> list[object]:
     taken = sum(counts[state] for state in (State.SENT, State.DELIVERED, State.READ))
     open_ = sum(counts[state] for state in OPEN)
     return [
-        row.name, row.state, row.planned, counts[State.PENDING], taken, counts[State.FAILED], open_, row.reason
+        row.name, row.word, row.planned, counts[State.PENDING], taken, counts[State.FAILED], open_, row.reason
     ]  # fmt: skip
 
 

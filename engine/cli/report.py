@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli.session import Json, Name, database, print_json, print_table, run_once, settings
-from engine.domain.count import counted
+from engine.domain.count import counted, proven_later
 from engine.domain.duration import format_duration
 from engine.domain.message import masked
 
@@ -181,8 +181,10 @@ def _print(found: "Closing") -> None:
                 for r in found.reasons
             ],
         )
+    proven = proven_later(found.accepted, found.attempts)
+    accepted = f"{found.accepted:,} accepted" + (f" ({proven})" if proven else "")
     print(
-        f"\n{found.tries:,} tries, {found.accepted:,} accepted, {found.possible_duplicates:,} possible duplicates "
+        f"\n{found.tries:,} tries, {accepted}, {found.possible_duplicates:,} possible duplicates "
         f"({found.confirmed_duplicates:,} confirmed), {found.assumed_sent:,} assumed sent\n"
     )
     print_table(

@@ -291,7 +291,7 @@ def report_json(report: CampaignReport) -> dict[str, object]:
     row, tallies = report.campaign, report.tallies
     return {
         "name": row.name,
-        "state": row.state,
+        "state": row.word,
         "reason": row.reason,
         "planned": row.planned,
         "counts": {state.word: report.counts[state] for state in State},

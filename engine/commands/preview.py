@@ -115,7 +115,7 @@ class PreviewCommands(Acts):
         seconds = (would_send - missed) / row.rate if row.rate > 0 else None
         return AudiencePreview(
             campaign=name,
-            state=row.state,
+            state=row.word,
             imports=totals,
             planned=row.planned,
             waiting=sum(lane.waiting for lane in lanes),

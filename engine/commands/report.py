@@ -61,7 +61,7 @@ class ReportCommands(Acts):
         reasons += [_why_expired(one, row.deadline) for one in expired]
         return Closing(
             name=name,
-            state=row.state,
+            state=row.word,
             reason=row.reason,
             at=clock.now(),
             started_at=row.started_at,

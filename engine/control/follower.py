@@ -7,11 +7,11 @@ from dataclasses import replace
 import structlog
 
 from engine.domain.breaker import country_key, template_key
+from engine.domain.campaign import STOPS
 from engine.domain.errors import Scope
 from engine.postgres import desired
 from engine.postgres.desired import Campaign, Desired
 from engine.postgres.faults import DATABASE_FAULTS
-from engine.postgres.holds import STOPS
 from engine.postgres.pool import Pool
 from engine.postgres.pulse import Pulse
 

@@ -4,6 +4,8 @@ import structlog
 
 from engine.author import ENGINE
 from engine.domain.breaker import country_key, over_number, template_key
+from engine.domain.campaign import STOPS, only_people
+from engine.domain.campaign import shown as word
 from engine.domain.errors import Scope
 from engine.postgres import holds
 from engine.postgres.breakers import Breaker
@@ -37,14 +39,14 @@ def blocked(campaign: Campaign, desired: Desired) -> str | None:
     return "; ".join(dict.fromkeys(reason for reason in reasons if reason))
 
 
-def paused_by_people(campaign: Campaign, desired: Desired) -> bool:
-    """Whether it is held for nothing but the pauses of its numbers by people: their act, and no trouble."""
-    return (campaign.state, campaign.held_by) == ("held", holds.STOPS) and _only_people(campaign, desired)
+def shown(campaign: Campaign, desired: Desired) -> str:
+    """Its state in the word that people read."""
+    return word(campaign.state, campaign.held_by, _by_people(campaign, desired))
 
 
-def _only_people(campaign: Campaign, desired: Desired) -> bool:
+def _by_people(campaign: Campaign, desired: Desired) -> list[bool]:
     numbers = [desired.numbers[n] for n in campaign.numbers if n in desired.numbers]
-    return bool(numbers) and all(n.paused and n.paused_by not in (None, ENGINE) for n in numbers)
+    return [n.paused and n.paused_by not in (None, ENGINE) for n in numbers]
 
 
 def _why_not(campaign: Campaign, number: Number, stopped: Stopped) -> str | None:
@@ -67,21 +69,21 @@ def _why_not(campaign: Campaign, number: Number, stopped: Stopped) -> str | None
 async def follow(db: Pool, desired: Desired) -> None:
     """Hold what is blocked, resume what was only held for that. Guarded by state: any node may do it at any time."""
     for campaign in desired.campaigns.values():
-        if campaign.state == "running" or campaign.held_by == holds.STOPS:
+        if campaign.state == "running" or campaign.held_by == STOPS:
             await _follow_one(
-                db, campaign, blocked(campaign, desired), by_people=_only_people(campaign, desired)
+                db, campaign, blocked(campaign, desired), by_people=only_people(_by_people(campaign, desired))
             )
 
 
 async def _follow_one(db: Pool, campaign: Campaign, reason: str | None, *, by_people: bool) -> None:
     if reason is None:
         free = "one of its numbers may send again"
-        if campaign.held_by == holds.STOPS and await holds.resume(
-            db, campaign.campaign_id, holds.STOPS, free
-        ):
+        if campaign.held_by == STOPS and await holds.resume(db, campaign.campaign_id, STOPS, free):
             log.info("campaign resumed", campaign=campaign.name)
     elif (campaign.state, campaign.reason) != ("held", reason) and await holds.hold(
-        db, campaign.campaign_id, reason, holds.STOPS
+        db, campaign.campaign_id, reason, STOPS
     ):
-        tell = log.info if by_people else log.error  # what people did is no trouble
-        tell("campaign held", campaign=campaign.name, reason=reason)
+        if by_people:  # what people did is no trouble
+            log.info("campaign paused", campaign=campaign.name, reason=reason)
+        else:
+            log.error("campaign held", campaign=campaign.name, reason=reason)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from engine.domain.content import Content
+from engine.domain.count import counted
 from engine.domain.message import masked
 from engine.domain.parameter import body_too_long, unfit
 from engine.domain.phone import PhoneRefused, read_phone
@@ -62,6 +63,27 @@ class ControlStanding:
     rounds: int
     every_s: float | None
     phones: tuple[ControlPhone, ...]
+
+    def in_words(self) -> str:
+        """2 control phones, not counted above: 3 rounds, 6 sent, 5 delivered; 1 waits"""
+        parts = [counted(self.rounds, "round")]
+        parts += [
+            f"{total:,} {word}"
+            for word, total in (
+                ("sent", sum(one.sent for one in self.phones)),
+                ("delivered", sum(one.delivered for one in self.phones)),
+                ("failed", sum(one.failed for one in self.phones)),
+                ("not sent", sum(one.not_sent for one in self.phones)),
+            )
+            if total or word in ("sent", "delivered")
+        ]
+        waiting = sum(one.waiting_s is not None for one in self.phones)
+        late = (
+            f"; {waiting} {'waits' if waiting == 1 else 'wait'} for a message that has left"
+            if waiting
+            else ""
+        )
+        return f"{counted(len(self.phones), 'control phone')}, not counted above: {', '.join(parts)}{late}"
 
     def as_json(self) -> dict[str, object]:
         """As `campaign show` and `campaign report` print it; phones are masked."""

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from engine.author import ENGINE
+from engine.domain.campaign import shown
 from engine.domain.canary import Canary
 from engine.domain.content import Content
 from engine.domain.control import Control, ControlStanding
@@ -100,6 +102,8 @@ SELECT l.campaign_id
 VIEW = """
 SELECT c.campaign_id, c.name, c.state, c.reason, c.planned, c.template, c.language, c.priority, c.deadline,
        c.unknown_policy, c.max_failed, c.started_at, c.finished_at, c.start_at, c.quiet_from, c.quiet_to, c.canary,
+       c.held_by, ARRAY(SELECT n.paused_by FROM campaign_number u JOIN number n USING (number_id)
+                         WHERE u.campaign_id = c.campaign_id) AS paused_by,
        CASE c.zone WHEN 'recipient' THEN ARRAY(SELECT DISTINCT zone FROM lane l WHERE l.campaign_id = c.campaign_id)
                    ELSE ARRAY[c.zone] END AS zones,
        ARRAY(SELECT n.id FROM campaign_number u JOIN number n USING (number_id)
@@ -179,6 +183,14 @@ class CampaignRow:
     """Whose clocks tell the quiet hours; each entry may be several zones, with blanks between."""
     canary: str | None = None
     """sending, passed, failed; None without one, or before the start."""
+    held_by: str | None = None
+    paused_by: tuple[str | None, ...] = ()
+    """Of each of its numbers, who paused it."""
+
+    @property
+    def word(self) -> str:
+        """Its state in the word that people read."""
+        return shown(self.state, self.held_by, (by not in (None, ENGINE) for by in self.paused_by))
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +306,7 @@ async def view(db: Executor, name: str | None = None) -> list[CampaignRow]:
     found = []
     for row in await db.fetch(VIEW, name):
         values = dict(row.items())
-        values["numbers"] = tuple(values["numbers"])
+        values["numbers"], values["paused_by"] = tuple(values["numbers"]), tuple(values["paused_by"])
         begins, ends, zones = values.pop("quiet_from"), values.pop("quiet_to"), values.pop("zones")
         values["quiet"] = Quiet(begins, ends) if begins is not None else None
         values["zones"] = tuple(zones) if begins is not None else ()

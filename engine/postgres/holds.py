@@ -26,9 +26,6 @@ SELECT l.lane_id, c.campaign_id, c.state,
   FROM lane l JOIN campaign c USING (campaign_id) WHERE l.lane_id = ANY($1)
 """
 
-STOPS = "stops"
-"""held_by of a campaign none of whose numbers may send for it: it goes on by itself when one may."""
-
 FAILURES = "failures"
 BUDGET = "budget"
 
