@@ -25,7 +25,8 @@ Facts = Callable[[Snapshot], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A y/n question about one act. `mark` of the snapshot must be the same at the answer as at the question."""
+    """A y/n question about one act. `mark` of the snapshot must be the same at the answer as at the question, once what
+    this screen did before is done."""
 
     title: str
     act: Act
@@ -48,11 +49,14 @@ class TypedQuestion:
 def question(act: Act, snapshot: Snapshot, label: Callable[[str], str], glyphs: Glyphs) -> Question | None:
     """The question to ask before `act`, or None when it may happen at once (L0)."""
     if isinstance(act, ResumeAll):
-        return Question("RESUME ALL", act, _resume_all_facts, _states)
+        return Question("RESUME ALL", act, _resume_all_facts, _paused)
     if isinstance(act, ResumeCampaign):
         name = clean(act.campaign, glyphs)
         return Question(
-            f"RESUME CAMPAIGN {name}", act, lambda s: _resume_campaign_facts(s, act.campaign, glyphs), _states
+            f"RESUME CAMPAIGN {name}",
+            act,
+            lambda s: _resume_campaign_facts(s, act.campaign, glyphs),
+            lambda s: _of_campaign(s, act.campaign),
         )
     if isinstance(act, LiftHold):
         title = f"LIFT THE HOLD OF {masked(act.target, {}, glyphs)}"
@@ -153,13 +157,22 @@ def _hold_facts(snapshot: Snapshot, hold: int, glyphs: Glyphs) -> list[str]:
 
 
 def _mark(snapshot: Snapshot, number_id: str) -> Hashable:
+    """What a person decides by. Not how it happens to be going: its ceiling moves, leases change hands."""
     n = find(snapshot, number_id)
-    return None if n is None else (n.state, n.reason, n.rate, n.limit, n.owner, n.epoch)
+    if n is None:
+        return None
+    stop = (n.state, n.reason) if n.state == "held" else n.state if n.state == "paused" else "going"
+    return stop, n.rate, n.limit
 
 
-def _states(snapshot: Snapshot) -> Hashable:
-    numbers = tuple(sorted((n.id, n.state) for n in snapshot.numbers))
-    return numbers, tuple(sorted((c.name, c.state) for c in snapshot.campaigns))
+def _paused(snapshot: Snapshot) -> Hashable:
+    """Whose pauses C may lift. Campaigns follow their numbers by themselves, and holds stay as they are."""
+    return frozenset(n.id for n in snapshot.numbers if n.state == "paused")
+
+
+def _of_campaign(snapshot: Snapshot, name: str) -> Hashable:
+    found = next((c for c in snapshot.campaigns if c.name == name), None)
+    return found and (found.state, found.reason if found.state == "held" else None)
 
 
 def _now_facts(n: NumberView, glyphs: Glyphs) -> list[str]:

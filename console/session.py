@@ -18,6 +18,8 @@ from engine.domain.act import Act
 from engine.domain.snapshot import ActView, NumberView, Snapshot
 
 NOTICE_S = 8.0
+SETTLES_S = 3.0
+"""After that an act that is not in effect is one that the nodes do not hear of: what changes then is others' doing."""
 READ_ONLY = "read-only: this screen may not act, nothing was submitted"
 
 
@@ -225,6 +227,13 @@ class Session:
         had = bool(self._staged)
         self._staged.clear()
         return had
+
+    def on_its_way(self, live: Snapshot) -> bool:
+        """Whether the last act of this screen is not in effect yet, nor refused; for a few seconds at most."""
+        if self._sent is None or self._monotonic() - self._sent.at >= SETTLES_S:
+            return False
+        stage = next((a.stage for a in live.acts if a.id == self._sent.id), "sent")
+        return stage in ("sent", "acknowledged")
 
     # -- acting -----------------------------------------------------------------------------------
 

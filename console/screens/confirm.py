@@ -13,6 +13,7 @@ from console.questions import Question
 from console.screens.dialog import Dialog
 from console.session import Session
 from engine.domain.act import Act
+from engine.domain.snapshot import Snapshot
 
 
 class ConfirmScreen(Dialog):
@@ -23,6 +24,7 @@ class ConfirmScreen(Dialog):
         self._question = question
         live = session.live()
         self._mark = question.mark(live) if live is not None else None
+        self._settled = live is None or not session.on_its_way(live)
         self._refused = False
 
     def body(self) -> Sequence[Widget]:
@@ -43,7 +45,7 @@ class ConfirmScreen(Dialog):
         live = self.session.live()
         if live is None:
             return ["the engine shows nothing now"]
-        if self._question.mark(live) != self._mark:
+        if self._changed(live):
             self._refuse()
         return self._question.facts(live)
 
@@ -75,9 +77,16 @@ class ConfirmScreen(Dialog):
 
     def _stands(self) -> bool:
         live = self.session.live()
-        if live is None or self._question.mark(live) != self._mark:
+        if live is None or self._changed(live):
             self._refuse()
         return not self._refused
+
+    def _changed(self, live: Snapshot) -> bool:
+        """What an act of this screen that was still on its way has done to the target is no surprise."""
+        mark = self._question.mark(live)
+        if not self._settled:
+            self._mark, self._settled = mark, not self.session.on_its_way(live)
+        return mark != self._mark
 
     def _refuse(self) -> None:
         self._refused = True
