@@ -1,14 +1,17 @@
 """One line of cells, built from left to right in roles, then turned into a strip of exact width."""
 
+import re
 from typing import Self
 
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
 from console.format import fit
 from console.theme import STYLES
+
+_PIECES = re.compile(r"\s+|\S+")
 
 
 class Line:
@@ -51,6 +54,28 @@ class Line:
     def to(self, column: int, fill: str = " ", role: str = "text") -> Self:
         """Fill up to a column (from 0); nothing happens when the line is already there."""
         return self.add(fill * max(0, column - self.width), role)
+
+    def folded(self, width: int, indent: int = 4) -> "list[Line]":
+        """In as many lines as it takes, broken between words: what to do must never be what is cut off."""
+        if self.width <= width:
+            return [self]
+        lines, used, room = [Line()], 0, max(1, width - indent)
+        for text, role in self.parts:
+            for piece in _PIECES.findall(text):
+                size = cell_len(piece)
+                if used + size > width and used:
+                    lines.append(Line(" " * indent))
+                    used = indent
+                    if piece.isspace():
+                        continue
+                chunks = chop_cells(piece, room) if used + size > width else [piece]
+                for chunk in chunks[:-1]:
+                    lines[-1].add(chunk, role)
+                    lines.append(Line(" " * indent))
+                    used = indent
+                lines[-1].add(chunks[-1], role)
+                used += cell_len(chunks[-1])
+        return lines
 
     def end(self, other: "Line", width: int) -> Self:
         """Put another line at the right edge when it fits, else leave it out."""

@@ -17,8 +17,8 @@ class AlertsScreen(PageScreen):
             f"ALERTS {len(frame.snapshot.alerts) if frame.snapshot else 0}  (a acknowledges on the overview)"
         )
 
-    def items(self, frame: Frame, _width: int) -> Sequence[Line]:
-        """Two or three lines an alert."""
+    def items(self, frame: Frame, width: int) -> Sequence[Line]:
+        """What, since when, what to do; each in as many lines as it takes."""
         lines: list[Line] = []
         for alert in ranked_alerts(frame.snapshot) if frame.snapshot else []:
             role = (
@@ -26,8 +26,9 @@ class AlertsScreen(PageScreen):
                 if alert.acknowledged or not alert.active
                 else ("critical-text" if alert.severity == "critical" else "warning")
             )
-            lines.append(Line(alert_text(alert, frame, with_advice=False), role))
-            lines.append(Line(f"    since {alert.since:%H:%M:%S}Z  do: {frame.text(alert.advice) or '-'}"))
+            since = Line(f"    since {alert.since:%H:%M:%S}Z  do: {frame.text(alert.advice) or '-'}")
+            lines += Line(alert_text(alert, frame, with_advice=False), role).folded(width)
+            lines += since.folded(width, 8)
             if alert.runbook:
                 lines.append(Line(f"    page: {frame.text(alert.runbook)}", "faint"))
         return lines or [Line(" no alerts", "faint")]

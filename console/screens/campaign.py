@@ -14,13 +14,17 @@ from console.line import Line
 from console.screens.page import MOVES
 from console.screens.pick import Asked, Entry, PickScreen, text
 from console.screens.rows import RowsScreen
+from console.screens.trends import campaign_trends
 from console.session import Session
 from console.widgets.header import STATE_ROLES, state_glyph
 from engine.domain.act import PauseCampaign, ResumeCampaign, StartCampaign
+from engine.domain.count import proven_later
 from engine.domain.inspection import CodeCount, Codes, CodesOf, RowsOf
 from engine.domain.snapshot import CampaignView
 
 _BAR = 24
+_REASON = 30
+"""Cells before a reason's words."""
 
 
 class CampaignScreen(PickScreen):
@@ -64,16 +68,22 @@ class CampaignScreen(PickScreen):
         if campaign is None:
             return [text(Line(" this campaign is gone", "warning"))]
         lines = [*campaign_lines(campaign, frame, width), Line(), *_funnel(campaign, frame), Line()]
+        if trends := campaign_trends(campaign, frame, width):
+            lines += [
+                Line(f" TRENDS of {frame.span}: now, lowest, highest (w: window)", "title"),
+                *trends,
+                Line(),
+            ]
         lines.append(Line(f" REASONS, rows by code ({frame.glyphs.enter} opens the rows)", "title"))
-        return [text(*lines), *self._reasons(frame)]
+        return [text(*lines), *self._reasons(frame, width)]
 
-    def _reasons(self, frame: Frame) -> list[Entry]:
+    def _reasons(self, frame: Frame, width: int) -> list[Entry]:
         found = self._asked.answer()
         if isinstance(found, str):
             return [text(Line(f" {found}", "faint"))]
         if not found.counts:
             return [text(Line(" no row carries an error code", "faint"))]
-        return [Entry(count, (_reason(count, frame),)) for count in found.counts]
+        return [Entry(count, tuple(_reason(count, frame).folded(width, _REASON))) for count in found.counts]
 
     def open(self, key: Hashable) -> None:
         """The rows behind a reason."""
@@ -124,8 +134,8 @@ def campaign_lines(c: CampaignView, frame: Frame, width: int) -> list[Line]:
     pace = f"  accepted {number(c.accepted)} of {number(c.planned)} ({share})"
     pace += f"  rate {rate(c.rate)}/s  ETA {eta(c.eta_s)}"
     tries = f"  tries {number(c.tries)}  attempts {number(c.attempts)}"
-    if c.accepted > c.attempts:
-        tries += f" ({number(c.accepted - c.attempts)} more accepted by webhook, their answers were lost)"
+    if proven := proven_later(c.accepted, c.attempts):
+        tries += f" ({proven})"
     tries += f"  possible duplicates {number(c.possible_duplicates)}"
     times = "  ".join(f"{word} {at:%m-%d %H:%M}Z" for word, at in _times(c) if at is not None)
     lines = [head, Line(pace), Line(tries, "warning" if c.possible_duplicates else "text")]
@@ -143,7 +153,8 @@ def campaign_lines(c: CampaignView, frame: Frame, width: int) -> list[Line]:
             Line(f"  the books do not balance: states sum to {number(sum(c.counts.values()))}", "critical")
         )
     lines += [Line(f"  waits for {frame.text(wait)}", "warning") for wait in c.waits]
-    return [*lines, Line(f"  {times}", "faint")] if times else lines
+    lines += [Line(f"  {times}", "faint")] if times else []
+    return [part for line in lines for part in line.folded(width)]
 
 
 def _times(c: CampaignView) -> tuple[tuple[str, datetime | None], ...]:

@@ -20,10 +20,14 @@ class EventsScreen(PageScreen):
         """Which of the two it is."""
         return "EVENTS and ACTS, newest first" if self._with_acts else "EVENT LOG, newest first"
 
-    def items(self, frame: Frame, _width: int) -> Sequence[Line]:
+    def items(self, frame: Frame, width: int) -> Sequence[Line]:
         """Acts, then events."""
-        events = event_items(frame) or [Line(" no events yet", "faint")]
+        events = _folded(event_items(frame), width, 23) or [Line(" no events yet", "faint")]
         if not self._with_acts:
             return events
-        acts = act_items(frame, open_only=False) or [Line(" no acts yet", "faint")]
+        acts = _folded(act_items(frame, open_only=False), width, 4) or [Line(" no acts yet", "faint")]
         return [Line("Acts", "title"), *acts, Line(), Line("Events", "title"), *events]
+
+
+def _folded(lines: Sequence[Line], width: int, indent: int) -> list[Line]:
+    return [part for line in lines for part in line.folded(width, indent)]

@@ -44,7 +44,7 @@ class HelpScreen(PageScreen):
             lines += [Line(), Line(title, "title")]
             for word, meaning in words:
                 lines += _wrapped(_spelled(word, frame), _spelled(meaning, frame), width)
-        return [*lines, *_errors(frame)]
+        return [*lines, *_errors(frame, width)]
 
 
 def _wrapped(word: str, meaning: str, width: int) -> list[Line]:
@@ -55,7 +55,7 @@ def _wrapped(word: str, meaning: str, width: int) -> list[Line]:
     return [*lines, *(Line(" " * (_WORD + 2)).add(part) for part in more)]
 
 
-def _errors(frame: Frame) -> list[Line]:
+def _errors(frame: Frame, width: int) -> list[Line]:
     """The table that decides what an answer means, by scope: what happened, what to do."""
     lines: list[Line] = []
     for scope, wait in WAITS.items():
@@ -64,7 +64,7 @@ def _errors(frame: Frame) -> list[Line]:
         for code in codes:
             known = MEANINGS[code]
             line = Line("  ").cell(str(code), 9, role="key").add(_spelled(known.title, frame))
-            lines.append(line.add(f"  {_spelled(known.advice, frame)}", "faint"))
+            lines += line.add(f"  {_spelled(known.advice, frame)}", "faint").folded(width, 13)
     return lines
 
 

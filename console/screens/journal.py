@@ -27,7 +27,7 @@ class JournalScreen(PageScreen):
         """What it is."""
         return "JOURNAL: who did what, newest first"
 
-    def items(self, frame: Frame, _width: int) -> Sequence[Line]:
+    def items(self, frame: Frame, width: int) -> Sequence[Line]:
         """One line an act; a second one for its reason or its refusal."""
         found = self._asked.answer()
         if isinstance(found, Journal) or not isinstance(self._shown, Journal):
@@ -36,7 +36,12 @@ class JournalScreen(PageScreen):
             self._asked, self._asked_at = Asked(self.session, JournalOf(), Journal), self.session.monotonic()
         if isinstance(self._shown, str):
             return [Line(f" {self._shown}", "faint")]
-        lines = [line for entry in self._shown.lines for line in _lines(entry, frame)]
+        lines = [
+            part
+            for entry in self._shown.lines
+            for line in _lines(entry, frame)
+            for part in line.folded(width, 6)
+        ]
         return lines or [Line(" nothing was done yet", "faint")]
 
 

@@ -40,7 +40,8 @@ BOUNDS = {
 
 
 ROOMY = 30
-"""Lines of the terminal below which no line is left blank: all facts and both ways down fit into 24."""
+"""Lines of the terminal below which no line is left blank: all facts and both ways down fit into 24, unless one of them
+is so long that it takes two."""
 
 
 class NumberScreen(PickScreen):
@@ -76,9 +77,9 @@ class NumberScreen(PickScreen):
         keys = f"p pause r resume + - = rate {frame.glyphs.enter} apply or open u undo"
         return f"NUMBER {frame.label(self._number_id)}  {keys}"
 
-    def entries(self, frame: Frame, _width: int) -> Sequence[Entry]:
+    def entries(self, frame: Frame, width: int) -> Sequence[Entry]:
         """The facts, and the way down."""
-        facts = [text(line) for line in self._facts(frame)]
+        facts = [text(line) for fact in self._facts(frame) for line in fact.folded(width, 13)]
         codes = Line(" error codes and rows of this number", "key")
         open_ = Line(" its rows that are unknown, or sending for more than 2 min", "key")
         if self.size.height < ROOMY:

@@ -13,7 +13,11 @@ from console.line import Line
 from console.screens.page import MOVES
 from console.screens.pick import Asked, Entry, PickScreen, text
 from console.session import READ_ONLY, Session
+from engine.domain.errors import describe
 from engine.domain.inspection import CodeCount, Codes, CodesOf, RowOf, Rows, RowsOf, RowView, Story, TryView
+
+_CODE = 49
+"""Cells before a code's meaning."""
 
 
 class CodesScreen(PickScreen):
@@ -29,15 +33,18 @@ class CodesScreen(PickScreen):
         what = frame.label(self._number) if self._number else clean(self._campaign or "all", frame.glyphs)
         return f"ERROR CODES of {what}, rows by code ({frame.glyphs.enter} opens the rows)"
 
-    def entries(self, frame: Frame, _width: int) -> Sequence[Entry]:
-        """One line a code, campaign and state."""
+    def entries(self, frame: Frame, width: int) -> Sequence[Entry]:
+        """One line a code, campaign and state, or more where its meaning is long."""
         found = self._asked.answer()
         if isinstance(found, str):
             return [text(Line(f" {found}", "faint"))]
         if not found.counts:
             return [text(Line(" no row carries an error code", "faint"))]
         head = Line(f" {'CODE':>7} {'ROWS':>10}  {'STATE':<10} {'CAMPAIGN':<16} MEANING", "title")
-        return [text(head), *(Entry(count, (_code_line(count, frame),)) for count in found.counts)]
+        return [
+            text(head),
+            *(Entry(count, tuple(_code_line(count, frame).folded(width, _CODE))) for count in found.counts),
+        ]
 
     def open(self, key: Hashable) -> None:
         """The rows behind it."""
@@ -140,7 +147,7 @@ class RowScreen(PickScreen):
             return [text(Line(f" {found}", "faint"))]
         if found.row is None:
             return [text(Line(" there is no such row", "warning"))]
-        lines = _row_lines(found.row, frame)
+        lines = [part for line in _row_lines(found.row, frame) for part in line.folded(width, 13)]
         lines += [Line(), Line(f" {'TRY':>4} {'SENT':<14}{'OUTCOME':<13}{'ANSWER AFTER':<13}NUMBER", "title")]
         for one in found.tries:
             lines += _try_lines(one, frame, width)
@@ -157,12 +164,14 @@ def _due(at: datetime, now: datetime) -> str:
 def _row_lines(r: RowView, frame: Frame) -> list[Line]:
     why = f" {r.code} {clean(r.reason or '', frame.glyphs)}" if r.code is not None else ""
     due = f", {_due(r.next_attempt_at, frame.now)}" if r.next_attempt_at else ""
+    do = [_pair("do", describe(r.code).advice)] if r.code is not None else []
     return [
         _pair("phone", clean(r.phone, frame.glyphs)),
         _pair("campaign", clean(r.campaign, frame.glyphs)),
         Line(f" {'state':<12}", "faint")
         .add(clean(r.state.upper(), frame.glyphs), "strong")
         .add(f"{due}{why}"),
+        *do,
         _pair("since", _clock(r.moved_at)),
         _pair("tries", f"{r.tries}, of which {r.attempts} count as attempts"),
     ]

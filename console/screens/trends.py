@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from console.format import duration, number, rate, spark
+from console.format import clean, duration, number, rate, spark
 from console.frame import WINDOWS, Frame
 from console.history import chosen
 from console.line import Line
 from console.screens.page import PageScreen
-from engine.domain.recall import FIGURES, Figure
+from engine.domain.recall import FIGURES, OF_A_CAMPAIGN, Unit
+from engine.domain.snapshot import CampaignView
 
 _TITLE = 36
 _FIGURE = 9
@@ -21,28 +22,46 @@ class TrendsScreen(PageScreen):
         return f"TRENDS of {frame.span}  (w: {' '.join(label for label, _ in WINDOWS)})"
 
     def items(self, frame: Frame, width: int) -> Sequence[Line]:
-        """One line a figure; each strip runs from 0 to its own highest."""
+        """One line a figure, of the node, then of each campaign that is remembered."""
         past = frame.snapshot.past.figures if frame.snapshot else {}
-        head = Line(" ").cell("FIGURE", _TITLE, role="title")
-        for word in ("NOW", "LOWEST", "HIGHEST"):
-            head.cell(word, _FIGURE, ">", "title")
-        lines = [head.add("  oldest first", "title")]
+        lines = [_head("FIGURE")]
         for figure in FIGURES:
             steps = chosen(past.get(figure.name, ()), frame.window, ())
-            line = Line(" ").cell(figure.title, _TITLE)
-            if not steps:
-                lines.append(line.cell("-", _FIGURE, ">", "faint"))
-                continue
-            for value in (steps[-1], min(steps), max(steps)):
-                line.cell(_shown(figure, value), _FIGURE, ">", "strong" if value else "faint")
-            room = width - line.width - 3
-            lines.append(
-                line.add("  ").add(spark(steps[-room:] if room > 0 else (), frame.glyphs.spark), "bar")
-            )
+            lines.append(_strip(figure.title, figure.unit, steps, frame, width))
+        for campaign in frame.snapshot.campaigns if frame.snapshot else ():
+            if campaign.past:
+                name = clean(campaign.name, frame.glyphs)
+                lines += [Line(), _head(f"CAMPAIGN {name}", frame), *campaign_trends(campaign, frame, width)]
         return lines
 
 
-def _shown(figure: Figure, value: float) -> str:
-    if figure.unit == "seconds":
+def campaign_trends(campaign: CampaignView, frame: Frame, width: int) -> list[Line]:
+    """A line a figure; none where nothing is kept."""
+    if not campaign.past:
+        return []
+    kept = {name: chosen(points, frame.window, ()) for name, points in campaign.past.items()}
+    return [_strip(title, unit, kept.get(name, ()), frame, width) for name, title, unit in OF_A_CAMPAIGN]
+
+
+def _head(title: str, frame: Frame | None = None) -> Line:
+    head = Line(" ").cell(title, _TITLE, role="title", cut=frame.glyphs.cut if frame else "")
+    for word in ("NOW", "LOWEST", "HIGHEST"):
+        head.cell(word, _FIGURE, ">", "title")
+    return head.add("  oldest first", "title")
+
+
+def _strip(title: str, unit: Unit, steps: Sequence[float], frame: Frame, width: int) -> Line:
+    """Newest, lowest, highest; and the strip, which runs from 0 to its own highest."""
+    line = Line(" ").cell(title, _TITLE)
+    if not steps:
+        return line.cell("-", _FIGURE, ">", "faint")
+    for value in (steps[-1], min(steps), max(steps)):
+        line.cell(_shown(unit, value), _FIGURE, ">", "strong" if value else "faint")
+    room = width - line.width - 3
+    return line.add("  ").add(spark(steps[-room:] if room > 0 else (), frame.glyphs.spark), "bar")
+
+
+def _shown(unit: Unit, value: float) -> str:
+    if unit == "seconds":
         return duration(value)
-    return number(round(value)) if figure.unit != "per second" else rate(round(value, 1))
+    return number(round(value)) if unit != "per second" else rate(round(value, 1))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from engine.domain.recall import columns, merged
+from engine.domain.recall import columns, longest, merged
 from engine.domain.snapshot import (
     AlertView,
     CampaignView,
@@ -81,7 +81,7 @@ def merge(
         uptime_s=max(s.uptime_s for s in snapshots),
         draining=all(s.draining for s in snapshots),
         numbers=tuple(_number(n.id, live, nodes, owners, newest) for n in newest.numbers),
-        campaigns=newest.campaigns,
+        campaigns=longest(snapshots, newest.campaigns),
         errors=_errors(s.errors for s in snapshots),
         stuck=newest.stuck,
         unknown=newest.unknown,

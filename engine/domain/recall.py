@@ -1,12 +1,14 @@
 """Which figures of the node are remembered for six hours: the one registry that the engine samples and screens list."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from engine.domain.snapshot import WINDOWS, Percentiles, Points, Snapshot
+from engine.domain.forecast import ENDED
+from engine.domain.snapshot import WINDOWS, CampaignView, Percentiles, Points, Snapshot
 
 Read = Callable[[Snapshot], float | None]
+Unit = Literal["per second", "seconds", "rows", "MB"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +17,7 @@ class Figure:
 
     name: str
     title: str
-    unit: Literal["per second", "seconds", "rows", "MB"]
+    unit: Unit
     read: Read
     over_nodes: Literal["sum", "max"] = "max"
     """How the figures of several nodes become one; what the database says is the same from everyone."""
@@ -57,6 +59,35 @@ FIGURES: tuple[Figure, ...] = (
     Figure("loop_lag", "engine's loop late by", "seconds", lambda s: s.loop_lag_s),
     Figure("memory", "memory", "MB", lambda s: s.memory_mb, "sum"),
 )  # fmt: skip
+
+
+OF_A_CAMPAIGN: tuple[tuple[str, str, Unit], ...] = (
+    ("accepted", "accepted", "per second"), ("pending", "pending", "rows"), ("failed", "failed", "rows"),
+)  # fmt: skip
+"""Name, title, unit. They are the database's: every node keeps the same of them, since its start."""
+
+MOST_CAMPAIGNS = 20
+"""Campaigns whose past is kept."""
+
+
+def remembered(campaigns: Iterable[CampaignView]) -> list[CampaignView]:
+    """At most MOST_CAMPAIGNS of those that were started: the ones under way, then those that ended last."""
+    started = [c for c in campaigns if c.started_at is not None]
+    under_way = [c for c in started if c.state not in ENDED]
+    ended = sorted((c for c in started if c.state in ENDED), key=_ended_at, reverse=True)
+    return [*under_way, *ended][:MOST_CAMPAIGNS]
+
+
+def _ended_at(campaign: CampaignView) -> float:
+    return campaign.finished_at.timestamp() if campaign.finished_at is not None else 0.0
+
+
+def longest(snapshots: Sequence[Snapshot], campaigns: Iterable[CampaignView]) -> tuple[CampaignView, ...]:
+    """The same campaigns with the past that the node which has run for longest remembers."""
+    pasts = {
+        c.name: c.past for s in sorted(snapshots, key=lambda s: s.uptime_s) for c in s.campaigns if c.past
+    }
+    return tuple(replace(c, past=pasts.get(c.name, {})) for c in campaigns)
 
 
 def merged(pasts: Sequence[Mapping[str, Points]]) -> dict[str, Points]:

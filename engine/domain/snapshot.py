@@ -149,6 +149,8 @@ class CampaignView:
     """What rows wait for that does not come by itself in a moment: ends of sentences that begin with "waits for"."""
     controls: tuple["ControlView", ...] = ()
     """Its control phones that wait for a message which has left."""
+    past: Mapping[str, Points] = field(default_factory=dict)
+    """By the names of engine.domain.recall.OF_A_CAMPAIGN; empty where nothing is kept."""
 
 
 @dataclass(frozen=True, slots=True)
