@@ -73,7 +73,8 @@ class Night:
         the console takes more than 20 keys a second for a paste."""
         await self.shown.until(title)
         for words, then in zip(typed, ["Now the reason"] * (len(typed) - 1) + [""], strict=True):
-            await self.shown.rest()  # the dialog's own text may hold the words too, and is painted after its title
+            # The dialog's own text may hold the words too, and is painted after its title.
+            await self.shown.rest()
             seen = self.shown.text.count(words)
             await self.shown.press(words)
             await self.w.until(lambda: self._shows(words, seen + 1), f"{words} in the dialog")  # noqa: B023
