@@ -71,8 +71,10 @@ class EngineHost:
             return None
         error = self._ended.exception()
         if error is not None:
-            return f"the engine died: {type(error).__name__}: {error}"
-        return f"the engine ended with exit code {self._ended.result().code}"
+            return f"{type(error).__name__}: {error}"
+        fault = self._engine.fault if self._engine is not None else None
+        why = f", {type(fault).__name__}: {fault}" if fault is not None else ""
+        return f"exit code {self._ended.result().code}{why}"
 
     def drain(self, reason: str) -> None:
         """Ask the engine to end in order. Safe from a signal handler."""

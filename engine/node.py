@@ -88,7 +88,7 @@ class Engine:
         self._late_s = 0.0
         self._credentials = Credentials()
         self.figures = NodeFigures()
-        self.database = DatabaseFigures(db, config.alerts, self.figures.commit_time)
+        self.database = DatabaseFigures(db, config.alerts, self.figures.stalls)
         self.follower = Follower(db, self._follow, self._replay_pauses)
         self.clock = DatabaseClock()
         self.inbound = InboundRate()
@@ -109,6 +109,7 @@ class Engine:
             Node(self.identity, config.lease),
             lambda: self.follower.desired.numbers,
             db,
+            self._event,
         )
         self._alerts = Alerts(config.alerts)
         self._watch = Watch(self.figures, self.database)
@@ -333,7 +334,7 @@ class Engine:
         at = asyncio.get_running_loop().time()
         delays = self.webhooks.delay if self.webhooks is not None else None
         watched = replace(
-            self._watch.complete(bare, self.follower.desired),
+            self._watch.complete(bare, self.follower.desired, self.ownership.lost),
             loop_lag_s=self._late_s,
             results_backlog=self.writer.backlog,
             sent_to_delivered=delays.percentiles(at) if delays is not None else None,

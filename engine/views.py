@@ -28,8 +28,9 @@ from engine.domain.snapshot import (
     StuckBand,
 )
 from engine.observe.figures import DatabaseFigures
-from engine.observe.metrics import NodeFigures, NumberFigures, Ring
+from engine.observe.metrics import NodeFigures, NumberFigures
 from engine.observe.recall import errors
+from engine.observe.ring import Ring
 from engine.postgres.books import Tallies
 from engine.postgres.breakers import Breaker
 from engine.postgres.desired import Campaign, Desired, Number
@@ -237,7 +238,7 @@ class Viewer:
             if owner.wait is not None
             else bound_by(
                 pipeline.closed() if pipeline else None,
-                self._waited_for(key, figures, at),
+                self._waited_for(key, figures, at) if served else "rows",
                 ceiling,
                 number.rate,
             ),

@@ -13,7 +13,7 @@ from engine.domain.forecast import ENDED, Demand, late_rows
 from engine.domain.message import masked
 from engine.domain.pacing import interval
 from engine.domain.recipient import State
-from engine.domain.snapshot import CampaignView, ControlView, HoldView, NumberView, Snapshot
+from engine.domain.snapshot import CampaignView, ControlView, HoldView, NodeView, NumberView, Snapshot
 from engine.domain.waits import waits
 from engine.observe.figures import DatabaseFigures
 from engine.observe.metrics import NodeFigures
@@ -37,8 +37,8 @@ class Watch:
         self._database = database
         self._silences: dict[int, Silence] = {}
 
-    def complete(self, snapshot: Snapshot, desired: Desired) -> Snapshot:
-        """The same snapshot with everything that the alert rules look at."""
+    def complete(self, snapshot: Snapshot, desired: Desired, lost: Sequence[NodeView] = ()) -> Snapshot:
+        """The same snapshot with everything that the alert rules look at. `lost`: dead owners of numbers."""
         numbers = {n.id: n for n in desired.numbers.values()}
         campaigns = {c.name: c for c in desired.campaigns.values()}
         demands = {view.name: _demand(view, campaigns[view.name]) for view in snapshot.campaigns}
@@ -46,6 +46,7 @@ class Watch:
         return replace(
             snapshot,
             numbers=tuple(self._number(view, numbers[view.id], at) for view in snapshot.numbers),
+            lost=tuple(lost),
             campaigns=tuple(
                 replace(
                     self._campaign(view, campaigns[view.name], at),
@@ -55,6 +56,7 @@ class Watch:
             ),
             holds=_holds(desired),
             oldest_transaction=self._database.oldest_transaction,
+            blocker=self._database.blocker,
         )
 
     def _number(self, view: NumberView, number: Number, at: float) -> NumberView:

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from engine.cli import app
 from engine.drills import DRILLS, scenario_of
+from engine.postgres import figures
 from engine.postgres.obstruction import lock_rows
 from engine.postgres.pool import Pool
 from engine.simulator.scenario import parse
@@ -60,6 +61,9 @@ async def test_the_slow_database_holds_moves_and_lets_readers_through(pool: Pool
     moved = asyncio.create_task(pool.execute("UPDATE recipient SET tries = tries"))
     await _until_the_lock_is(pool, granted=False)
     assert not moved.done()
+    in_the_way = await figures.blocker(pool)
+    assert in_the_way is not None
+    assert in_the_way.application == "maintenance"
     locked.cancel()
     await moved
 

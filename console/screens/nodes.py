@@ -10,7 +10,7 @@ from engine.domain.snapshot import NodeView, Snapshot
 
 
 class NodesScreen(PageScreen):
-    """In `run` there is one node to see, this one; `tidegate attach` shows them all."""
+    """In `run` this node, and others that died with numbers in their hands; `tidegate attach` shows them all."""
 
     def page_title(self, frame: Frame) -> str:
         """How many, and how many are dead."""
@@ -33,7 +33,7 @@ class NodesScreen(PageScreen):
 
 
 def nodes_of(snapshot: Snapshot) -> tuple[NodeView, ...]:
-    """What was merged; a single engine speaks for itself."""
+    """What was merged; a single engine speaks for itself, and for the dead."""
     if snapshot.nodes:
         return snapshot.nodes
     own = [n for n in snapshot.numbers if n.owner is not None and not n.away]
@@ -50,6 +50,7 @@ def nodes_of(snapshot: Snapshot) -> tuple[NodeView, ...]:
             sent,
             snapshot.memory_mb,
         ),
+        *snapshot.lost,
     )
 
 

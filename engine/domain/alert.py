@@ -71,6 +71,8 @@ class Rule:
     summary: str
     lasts: str | None = None
     """The threshold that says for how long it must be the case first; None: told at once."""
+    seasoned: bool = False
+    """What a snapshot tells of has lasted long enough; `lasts` is then for Prometheus alone."""
 
     @property
     def name(self) -> str:

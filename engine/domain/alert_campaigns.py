@@ -105,7 +105,7 @@ CAMPAIGN_RULES = (
         "campaign_held",
         CRITICAL,
         "The engine stopped a campaign and needs a person.",
-        "Read the reason, mend the cause, then resume the campaign.",
+        "Read the reason, mend the cause. Is there a hold (page h)? Enter lifts it. Else r on its page: c, Enter.",
         _held,
         'max by (campaign) (tidegate_campaign_state{state="held"}) == 1',
         CAMPAIGN,

@@ -28,7 +28,7 @@ def conditions(
             finding.target,
             finding.cause,
             rule.advice,
-            rule.lasts_s(thresholds),
+            0.0 if rule.seasoned else rule.lasts_s(thresholds),
             rule.runbook,
         )
         for rule in RULES

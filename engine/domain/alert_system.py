@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from engine.domain.alert import CRITICAL, WARNING, Finding, Look, Rule
+from engine.domain.count import counted
 
 
 def _away(look: Look) -> Iterator[Finding]:
@@ -12,7 +13,11 @@ def _away(look: Look) -> Iterator[Finding]:
 
 def _slow(look: Look) -> Iterator[Finding]:
     if look.snapshot.database == "slow":
-        yield Finding("database", "database", "Postgres is slow")
+        cause, blocker = "Postgres is slow", look.snapshot.blocker
+        if blocker is not None:
+            who = f" ({blocker.application})" if blocker.application else ""
+            cause = f"Postgres is slow: our commits wait for a lock of pid {blocker.pid}{who}"
+        yield Finding("database", "database", cause)
 
 
 def _transaction(look: Look) -> Iterator[Finding]:
@@ -32,10 +37,15 @@ def _lag(look: Look) -> Iterator[Finding]:
         yield Finding("webhooks", "webhooks", f"statuses wait {lag:.0f} s to be applied")
 
 
-def _from_outside(look: Look) -> Iterator[Finding]:
-    """A node that is gone cannot say so: only Prometheus, and the other nodes' lease_lost, tell of it."""
-    del look
-    yield from ()
+def _node_lost(look: Look) -> Iterator[Finding]:
+    """A node that is gone cannot say so: the others do, until they have its numbers; Prometheus, until it is back."""
+    for node in look.snapshot.lost:
+        if node.name == look.snapshot.node:  # an earlier run of this very node
+            continue
+        left = counted(len(node.numbers), "number")
+        verb = "stands" if len(node.numbers) == 1 else "stand"
+        cause = f"DEAD, no sign for {node.age_s:.0f} s: {left} {verb} still until another node takes over"
+        yield Finding(node.name, f"node {node.name}", cause)
 
 
 SYSTEM_RULES = (
@@ -53,8 +63,8 @@ SYSTEM_RULES = (
     Rule(
         "database_slow",
         WARNING,
-        "Postgres takes longer than a quarter of a second for the books, or than a second for our commits.",
-        "Look at its load, disks and locks; a long transaction or a missing vacuum is the usual cause.",
+        "Postgres takes longer than a quarter of a second for the books, or again and again than one for commits.",
+        "Is a pid named? pg_stat_activity says what it does; pg_terminate_backend ends it. Else load, disks, vacuum.",
         _slow,
         'max(tidegate_database_state{state="slow"}) == 1',
         "database",
@@ -84,12 +94,13 @@ SYSTEM_RULES = (
     Rule(
         "node_lost",
         CRITICAL,
-        "A node does not answer Prometheus: it died, hangs, or the network is cut. Others take its numbers over.",
-        "Start it again; look at its log's last lines. Its rows in flight become unknown and are reconciled.",
-        _from_outside,
+        "A node gives no sign: it died, hangs, or the network is cut. Others take its numbers over.",
+        "Start it again; look at its log's last lines. Its rows in flight become unknown: R settles them.",
+        _node_lost,
         'up{job="tidegate"} == 0',
         "{{ $labels.instance }}",
         "The node at {{ $labels.instance }} does not answer.",
         "stuck_for_s",
+        seasoned=True,
     ),
 )

@@ -377,6 +377,8 @@ class Snapshot:
     """Answers to reconcile acts, by act id."""
     holds: tuple[HoldView, ...] = ()
     oldest_transaction: OldTransaction | None = None
+    blocker: OldTransaction | None = None
+    """Whoever held the lock that our commits have waited for of late."""
     results_backlog: int = 0
     """Answers in memory that are not in the database yet."""
     version: int = -1
@@ -385,4 +387,6 @@ class Snapshot:
     """A viewer's picture of many nodes; `node` then says how many of them live, host and pid are the viewer's."""
     nodes: tuple[NodeView, ...] = ()
     """When attached: all nodes, the dead ones too; empty for a single engine's own snapshot."""
+    lost: tuple[NodeView, ...] = ()
+    """Other nodes that died with numbers in their hands, which stand still until another takes them."""
     past: Past = Past()

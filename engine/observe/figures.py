@@ -12,6 +12,7 @@ from engine.domain.snapshot import OldTransaction
 from engine.domain.thresholds import DEFAULTS, Thresholds
 from engine.observe.metrics import Histogram
 from engine.observe.outcomes import Delivered, Growth, Progress
+from engine.observe.stalls import Stalls
 from engine.postgres import books, controls, figures, webhooks
 from engine.postgres.books import Tallies
 from engine.postgres.faults import DATABASE_FAULTS
@@ -30,17 +31,8 @@ DUE_FOR = 20.0
 SLOW = 0.25
 """Seconds that the books may take before the database is called slow."""
 
-SLOW_COMMIT = 1.0
-"""Seconds of our own commits, in the last minute: somebody's lock holds them up while readers go on."""
-
 WARM_AFTER = 5
 """Rounds before which nothing is said of the database: the first fill its caches, and its plans."""
-
-FEW = 5
-"""Commits of fewer than which nothing is said."""
-
-MANY = 200
-"""Commits of which one in a hundred means something; of fewer, one in twenty must have waited."""
 
 log = structlog.get_logger()
 
@@ -48,7 +40,7 @@ log = structlog.get_logger()
 class DatabaseFigures:
     """The newest answers; what is not known yet is empty."""
 
-    def __init__(self, db: Pool, thresholds: Thresholds = DEFAULTS, commits: Histogram | None = None) -> None:
+    def __init__(self, db: Pool, thresholds: Thresholds = DEFAULTS, commits: Stalls | None = None) -> None:
         self.planned: dict[int, int] = {}
         self.counts: dict[int, dict[State, int]] = {}
         self.tallies: dict[int, Tallies] = {}
@@ -59,6 +51,8 @@ class DatabaseFigures:
         self.last_statuses: dict[str, datetime] = {}
         """By Meta's number id."""
         self.oldest_transaction: OldTransaction | None = None
+        self.blocker: OldTransaction | None = None
+        """Whoever held, while our commits waited, the lock that they waited for."""
         self.progress = Progress()
         self.unknown_growth = Growth()
         self.delivered = Delivered(thresholds.delivered_norm_share)
@@ -67,7 +61,7 @@ class DatabaseFigures:
         self.controls: Mapping[int, Sequence[ControlSend]] = {}
         """What control phones were sent, by campaign_id."""
         self._db = db
-        self._commits = commits
+        self._commits = commits or Stalls()
         self._delivered_after = thresholds.delivered_after_s
         self._due: dict[int, int] = {}
         self._due_at = float("-inf")
@@ -110,16 +104,10 @@ class DatabaseFigures:
         if beat % DELIVERED_EVERY == 0:
             self.delivered.see(await figures.delivered(self._db, self._delivered_after))
         self.round_trip.add(time(), took)
-        slow = took > SLOW or self.commits_wait(time())
-        self.database = "slow" if slow and beat >= WARM_AFTER else "ok"
+        waiting = self._commits.wait(time())
+        self.blocker = (await figures.blocker(self._db) or self.blocker) if waiting else None
+        self.database = "slow" if (took > SLOW or waiting) and beat >= WARM_AFTER else "ok"
         self.progress.see(started, self.counts, set(self._due.values()))
-
-    def commits_wait(self, now: float) -> bool:
-        """Whether ours have waited of late."""
-        found = self._commits.percentiles(now) if self._commits is not None else None
-        if found is None or found.count < FEW:
-            return False
-        return found.p95 > SLOW_COMMIT or (found.count >= MANY and found.p99 > SLOW_COMMIT)
 
     async def _read_books(self) -> None:
         """Of one moment: what was planned and what is counted must be comparable."""

@@ -9,46 +9,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from engine.domain.past import MOST_CODES, OTHER_CODE, CodeCounts, Spread
-from engine.domain.snapshot import SERIES_SECONDS, Percentiles
-
-_RING = SERIES_SECONDS + 1
-"""Places: the whole seconds, and the one that is running."""
-
-
-class Ring:
-    """One figure per second, the newest SERIES_SECONDS whole ones and the running one."""
-
-    def __init__(self) -> None:
-        self._values = [0.0] * _RING
-        self._second = 0
-
-    def add(self, now: float, value: float = 1.0) -> None:
-        """Add to the second in which `now` lies."""
-        self._advance(int(now))
-        self._values[int(now) % _RING] += value
-
-    def put(self, now: float, value: float) -> None:
-        """Set the second in which `now` lies."""
-        self._advance(int(now))
-        self._values[int(now) % _RING] = value
-
-    def last(self, now: float, count: int) -> tuple[float, ...]:
-        """The `count` whole seconds before the running one, oldest first."""
-        self._advance(int(now))
-        end = int(now)
-        return tuple(self._values[second % _RING] for second in range(end - count, end))
-
-    def mean(self, now: float, count: int) -> float:
-        """Per second, over the last `count` whole seconds."""
-        return sum(self.last(now, count)) / count
-
-    def _advance(self, second: int) -> None:
-        if second <= self._second:
-            return
-        for stale in range(max(self._second + 1, second - _RING + 1), second + 1):
-            self._values[stale % _RING] = 0.0
-        self._second = second
-
+from engine.domain.snapshot import Percentiles
+from engine.observe.ring import Ring
+from engine.observe.stalls import Stalls
 
 QUICK = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Bounds in seconds for what a database or a loop takes."""
@@ -148,6 +111,8 @@ class NodeFigures:
     result_time: Histogram = field(default_factory=Histogram)
     loop_lag: Histogram = field(default_factory=Histogram)
     """How late the loop wakes whoever waits for a moment."""
+    stalls: Stalls = field(default_factory=Stalls)
+    """Whether the database keeps both statements above waiting."""
 
     def marked(self, now: float, seconds: float) -> None:
         """One group of rows is marked as sending."""

@@ -42,6 +42,20 @@ SELECT pid, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS age,
  ORDER BY xact_start LIMIT 1
 """
 
+# Asked only while our commits wait: it stops the server's lock table for a moment. A chain is followed to its head.
+BLOCKER = """
+WITH RECURSIVE waiting (pid) AS (
+  SELECT pid FROM pg_stat_activity
+   WHERE datname = current_database() AND wait_event_type = 'Lock'
+   UNION
+  SELECT unnest(pg_blocking_pids(w.pid)) FROM waiting w)
+SELECT a.pid, extract(epoch FROM clock_timestamp() - coalesce(a.xact_start, a.state_change))::float8 AS age,
+       coalesce(a.application_name, '') AS application
+  FROM waiting w JOIN pg_stat_activity a USING (pid)
+ WHERE cardinality(pg_blocking_pids(a.pid)) = 0
+ ORDER BY age DESC NULLS LAST LIMIT 1
+"""
+
 # By key, not by a join: the planner would rather read the whole table. A row that was sent twice counts once.
 DELIVERED = """
 WITH sample AS MATERIALIZED (
@@ -107,6 +121,12 @@ async def oldest_transaction(db: Executor) -> OldTransaction | None:
     """Whoever else holds a snapshot of this database open for longest."""
     row = await db.fetchrow(OLDEST_TRANSACTION)
     return OldTransaction(row["pid"], row["age"], row["application"]) if row else None
+
+
+async def blocker(db: Executor) -> OldTransaction | None:
+    """Whoever holds the lock that sessions of ours wait for just now."""
+    row = await db.fetchrow(BLOCKER)
+    return OldTransaction(row["pid"], row["age"] or 0.0, row["application"]) if row else None
 
 
 async def delivered(db: Executor, older_than_s: float) -> dict[int, tuple[int, int]]:

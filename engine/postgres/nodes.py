@@ -1,9 +1,11 @@
 """Nodes that are alive, and the standing jobs that one of them does for all."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
 from engine.domain.heard import Heard
+from engine.domain.snapshot import NodeView
 from engine.postgres.pool import Executor
 
 BEAT = """
@@ -12,6 +14,13 @@ ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp(), draining = excluded.
 """
 
 SIGNS = "SELECT id, draining, extract(epoch FROM clock_timestamp() - seen_at)::float8 AS silent_s FROM node"
+
+# Heard of by the database's clock alone: no two nodes' clocks have to agree.
+SILENT = """
+SELECT id, name, host, pid, draining, extract(epoch FROM clock_timestamp() - seen_at)::float8 AS silent
+  FROM node WHERE id = ANY($1) AND seen_at < clock_timestamp() - make_interval(secs => $2)
+ ORDER BY name, id
+"""
 
 HEARD = """
 SELECT name, extract(epoch FROM clock_timestamp() - seen_at)::float8 AS silent FROM node ORDER BY seen_at DESC
@@ -57,6 +66,15 @@ async def beat(db: Executor, node: Identity, *, draining: bool = False) -> None:
 async def signs(db: Executor) -> dict[UUID, Sign]:
     """Of all nodes that did not take their leave."""
     return {row["id"]: Sign(row["draining"], row["silent_s"]) for row in await db.fetch(SIGNS)}
+
+
+async def silent(db: Executor, nodes: Collection[UUID], for_s: float) -> dict[UUID, NodeView]:
+    """Those of `nodes` that have given no sign for so many seconds; which numbers they hold is not said here."""
+    rows = await db.fetch(SILENT, list(nodes), for_s)
+    return {
+        r["id"]: NodeView(r["name"], r["host"], r["pid"], r["silent"], False, r["draining"], (), 0.0, 0.0)
+        for r in rows
+    }
 
 
 async def heard(db: Executor) -> list[Heard]:

@@ -56,7 +56,9 @@ class Marker:
             while self._waiting:
                 batch, self._waiting = self._waiting[:LARGEST], self._waiting[LARGEST:]
                 started = time()
+                self._figures.stalls.began("mark", started)
                 verdicts = await self._mark(batch)
+                self._figures.stalls.ended("mark", time())
                 self._figures.marked(time(), time() - started)
                 for item in batch:
                     work = item.work

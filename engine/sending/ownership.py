@@ -12,8 +12,10 @@ from uuid import UUID, uuid4
 import structlog
 
 from engine.clock import boottime
+from engine.domain.count import counted
 from engine.domain.lease import Seen, Wait, abandoned, deadline, left, watch
 from engine.domain.pacing import WINDOW
+from engine.domain.snapshot import NodeView
 from engine.domain.spread import share
 from engine.postgres import claims, leases, nodes
 from engine.postgres.claims import Permission
@@ -22,6 +24,7 @@ from engine.postgres.faults import DATABASE_FAULTS
 from engine.postgres.leases import LeaseRow
 from engine.postgres.nodes import Identity, Sign
 from engine.postgres.pool import Pool
+from engine.sending.peers import Peers
 from engine.sending.pipeline import Pipeline
 from engine.sending.shared import Shared
 
@@ -63,7 +66,12 @@ class Ownership:
     """The leases of one node and the pipelines under them."""
 
     def __init__(
-        self, shared: Shared, node: Node, numbers: Callable[[], dict[int, Number]], db: Pool
+        self,
+        shared: Shared,
+        node: Node,
+        numbers: Callable[[], dict[int, Number]],
+        db: Pool,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.owned: dict[int, Owned] = {}
         self.rows: dict[int, LeaseRow] = {}
@@ -74,6 +82,8 @@ class Ownership:
         self._node = node
         self._numbers = numbers
         self._db = db
+        self._tell = tell
+        self._peers = Peers(node.identity.id)
         self._seen: dict[int, Seen] = {}
         self._signs: dict[UUID, Sign] = {}
         """Of life, as last read."""
@@ -91,6 +101,11 @@ class Ownership:
         self._rounds = 0
         self.round: asyncio.Task[None] | None = None
         """The look under way, or the last one."""
+
+    @property
+    def lost(self) -> tuple[NodeView, ...]:
+        """Other nodes that died with numbers in their hands."""
+        return self._peers.lost
 
     def pipelines(self) -> list[Pipeline]:
         """Of all owned numbers, and of those given up whose requests are still open."""
@@ -119,11 +134,13 @@ class Ownership:
                     await self._renew()
                 await nodes.beat(self._db, self._node.identity, draining=self.draining)
                 await self.look_again()
+                await self._peers.look(self._db, self.rows, self._numbers())
             await self._drop_removed()
             if not self.draining:
                 await self._balance()
         except DATABASE_FAULTS as error:
             log.warning("leases wait for the database", error=type(error).__name__)
+            self._peers.blind()
         await self._drop_expired()
 
     def waits(self) -> dict[int, Wait]:
@@ -253,6 +270,8 @@ class Ownership:
             pipeline.open_at(time(), [counted_at - age for age in ages if age < WINDOW])
         self._seen.pop(number.number_id, None)
         log.info("number taken", number=number.id, epoch=epoch, after="crash" if ages is None else "release")
+        if row is not None and ages is None:
+            self._tell(f"{number.id} taken over from {row.node}, which stopped without handing it over")
         self._work(number.number_id, pipeline)
 
     def _work(self, number_id: int, pipeline: Pipeline) -> None:
@@ -280,6 +299,9 @@ class Ownership:
                 continue
             if freed or doubted:
                 log.warning("rescued", number=pipeline.number.id, freed=freed, doubted=doubted)
+            if doubted:
+                left = counted(doubted, "row")
+                self._tell(f"{pipeline.number.id}: {left} in flight when its owner stopped became unknown")
             delay = 5.0
 
     async def _drop_expired(self) -> None:
@@ -287,6 +309,7 @@ class Ownership:
         for number_id, owned in list(self.owned.items()):
             if now >= owned.pipeline.lease_until:
                 log.warning("lease lost", number=owned.pipeline.number.id)
+                self._tell(f"{owned.pipeline.number.id} given up: its lease could not be renewed in time")
                 self._shared.figures.number(number_id).lose_lease(asyncio.get_running_loop().time())
                 await self._give_up(number_id)
 

@@ -111,6 +111,7 @@ class Writer:
             stamps, self._stamps = self._stamps, []
             self._busy, self._storing = True, len(batch)
             started = time()
+            self._figures.stalls.began("result", started)
             try:
                 await self._store(batch, stamps)
             except BaseException:  # this loop ends; whoever flushes at the end of the node has them all
@@ -119,6 +120,7 @@ class Writer:
                 raise
             finally:
                 self._busy, self._storing = False, 0
+                self._figures.stalls.ended("result", time())
             self._figures.results_written(time(), time() - started)
             self._written(batch)
 

@@ -27,6 +27,13 @@ async def test_without_a_node_what_only_nodes_know_is_a_dash() -> None:
         assert "start `tidegate run`" in run.text()
 
 
+async def test_in_run_the_page_of_nodes_names_those_that_died_with_numbers() -> None:
+    async with running(normal(lost=(a_node("eng2", alive=False),)), (120, 40)) as run:
+        await run.press("N")
+        assert "NODES 2, 1 DEAD" in run.text()
+        assert "eng2 (h1:11) DEAD, no sign for" in run.text()
+
+
 async def test_q_ends_only_the_viewer() -> None:
     async with running(bad_night(), mode="attach") as run:
         await run.press("q")

@@ -8,7 +8,7 @@ import pytest
 
 from engine.domain.alert import EASE
 from engine.domain.alert_rules import RULES, conditions
-from engine.domain.snapshot import ControlView, HoldView, OldTransaction, Snapshot
+from engine.domain.snapshot import ControlView, HoldView, NodeView, OldTransaction, Snapshot
 from engine.domain.thresholds import DEFAULTS, Thresholds, thresholds
 from tests.support.quiet import AT, DISPLAY, NUMBER, a_campaign, a_number, counts, quiet
 
@@ -23,7 +23,10 @@ def campaign(**fields: object) -> Snapshot:
 
 TROUBLES: dict[str, tuple[Snapshot, str, str]] = {
     "database_away": (quiet(database="away", webhook_lag_s=None), "database", "does not answer"),
-    "database_slow": (quiet(database="slow"), "database", "slow"),
+    "database_slow": (
+        quiet(database="slow", blocker=OldTransaction(4242, 2.4, "maintenance")), "database",
+        "Postgres is slow: our commits wait for a lock of pid 4242 (maintenance)",
+    ),
     "snapshot_open": (
         quiet(oldest_transaction=OldTransaction(4242, 301.0, "psql")), "database", "pid 4242 (psql) has held",
     ),
@@ -55,6 +58,10 @@ TROUBLES: dict[str, tuple[Snapshot, str, str]] = {
     "try_budget": (campaign(tries=9_601), "reminder", "9,601 tries of a budget of 12,000"),
     "deadline_at_risk": (
         campaign(eta_s=720.0, deadline=AT + timedelta(minutes=10)), "reminder", "2 min after its deadline",
+    ),
+    "node_lost": (
+        quiet(lost=(NodeView("eng2", "bastion", 4712, 7.4, False, False, (NUMBER,), 0.0, 0.0),)), "eng2",
+        "DEAD, no sign for 7 s: 1 number stands still",
     ),
     "books_unbalanced": (campaign(planned=4001), "reminder", "planned 4,001, counted 4,000"),
 }  # fmt: skip
@@ -101,8 +108,19 @@ def test_a_trouble_is_found_by_its_own_rule_alone_and_says_what_is_wrong(kind: s
     assert found[0].runbook == f"docs/runbooks/{kind.replace('_', '-')}.md"
 
 
-def test_every_rule_but_the_one_from_outside_has_a_trouble_here() -> None:
-    assert {rule.kind for rule in RULES} - set(TROUBLES) == {"node_lost"}
+def test_every_rule_has_a_trouble_here() -> None:
+    assert {rule.kind for rule in RULES} == set(TROUBLES)
+
+
+def test_an_earlier_run_of_this_node_is_no_lost_node() -> None:
+    earlier = NodeView("eng1", "bastion", 4710, 7.4, False, False, (NUMBER,), 0.0, 0.0)
+    assert conditions(quiet(lost=(earlier,))) == []
+
+
+def test_a_lost_node_is_told_at_once_by_the_living_and_by_prometheus_after_a_while() -> None:
+    told, _, _ = TROUBLES["node_lost"]
+    assert [c.lasts_s for c in conditions(told)] == [0.0]
+    assert next(r for r in RULES if r.kind == "node_lost").lasts_s(DEFAULTS) == DEFAULTS.stuck_for_s
 
 
 @pytest.mark.parametrize("edge", EDGES)

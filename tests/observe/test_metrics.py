@@ -1,7 +1,6 @@
 """Figures in memory: bounded, honest over gaps, and within what they promise."""
 
 import math
-from typing import cast
 
 import pytest
 from hypothesis import given, settings
@@ -9,9 +8,8 @@ from hypothesis import strategies as st
 
 from engine.domain.past import CodeCounts
 from engine.domain.snapshot import SERIES_SECONDS
-from engine.observe.figures import DatabaseFigures
-from engine.observe.metrics import Histogram, NodeFigures, NumberFigures, Ring
-from engine.postgres.pool import Pool
+from engine.observe.metrics import Histogram, NodeFigures, NumberFigures
+from engine.observe.ring import Ring
 
 durations = st.floats(0.0002, 300)
 
@@ -146,17 +144,3 @@ def test_a_number_s_figures_outlive_its_ownership() -> None:
     node.number(1).accepted.add(5.0)
     assert node.number(1).accepted.last(6.0, 1) == (1.0,)
     assert node.number(2).accepted.last(6.0, 1) == (0.0,)
-
-
-def test_a_database_whose_commits_wait_counts_as_slow_though_it_answers_readers() -> None:
-    commits = Histogram()
-    figures = DatabaseFigures(cast("Pool", None), commits=commits)
-    assert not figures.commits_wait(100.0)
-    commits.add(100.0, 0.2)
-    assert not figures.commits_wait(100.0)
-    commits.add(100.0, 2.5)
-    assert not figures.commits_wait(100.0), "of two commits nothing can be said"
-    for _ in range(3):
-        commits.add(100.0, 2.5)
-    assert figures.commits_wait(100.0)
-    assert not figures.commits_wait(161.0)

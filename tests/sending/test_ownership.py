@@ -82,7 +82,8 @@ class OneNode:
         )
         self.numbers = numbers
         node = Node(Identity(uuid4(), name, "host", 1, None), seconds)
-        self.ownership = Ownership(shared, node, lambda: self.numbers, pool)
+        self.told: list[str] = []
+        self.ownership = Ownership(shared, node, lambda: self.numbers, pool, self.told.append)
         self._task = asyncio.create_task(self.ownership.run())
 
     def pipeline(self) -> Pipeline | None:
@@ -171,6 +172,7 @@ async def test_a_dead_owner_s_number_is_taken_after_a_whole_lease_and_waits_its_
         assert new.permission.epoch > old.permission.epoch
         assert [entry["after"] for entry in logs if entry["event"] == "number taken"] == ["crash"]
         await until(lambda: new.closed() is None)
+        assert any("taken over from" in line and "without handing it over" in line for line in other.told)
 
 
 async def test_a_released_number_is_taken_with_its_predecessor_s_window(pool: Pool) -> None:
