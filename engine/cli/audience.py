@@ -43,7 +43,9 @@ def import_(
     rejects: Annotated[
         Path | None,
         typer.Option(
-            "--rejects", metavar="FILE", help="Write the refused rows there, to mend and import again."
+            "--rejects",
+            metavar="FILE",
+            help="Write the refused rows there, to mend, in a spreadsheet too, and import.",
         ),
     ] = None,
     as_json: Json = False,

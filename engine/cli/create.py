@@ -9,6 +9,7 @@ import typer
 from engine.cli.campaign_file import content_of_file, read_campaign_file
 from engine.cli.session import Json, Name, act
 from engine.cli.values import canary, columns, moment, pair, quiet_hours, seconds, share, zone
+from engine.domain.closing import DEFAULT_MAX_FAILED
 from engine.domain.control import Control as ControlPhones
 
 Numbers = Annotated[
@@ -144,7 +145,7 @@ def create(
     unknown_after: UnknownAfter = "30m",
     max_attempts: MaxAttempts = 8,
     try_budget: TryBudget = None,
-    max_failed: MaxFailed = "10%",
+    max_failed: MaxFailed = f"{DEFAULT_MAX_FAILED:.0%}",
     retry_marketing_limit: RetryMarketing = False,
     file: File = None,
     as_json: Json = False,

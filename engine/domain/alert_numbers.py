@@ -104,7 +104,7 @@ NUMBER_RULES = (
         "scope_held",
         CRITICAL,
         "An account, credential, template or country is stopped, and every number and campaign under it.",
-        "Read the reason, mend it (token, payment, template), then lift the hold: page h, Enter. All goes on by itself.",
+        "Read the reason, mend it (token, payment, template), then lift the hold: page h, Enter; the rest follows.",
         _scope_held,
         'max by (scope, key) (tidegate_held{scope!="number"}) == 1',
         "{{ $labels.scope }}/{{ $labels.key }}",

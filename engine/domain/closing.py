@@ -7,6 +7,9 @@ from datetime import datetime
 from engine.domain.control import ControlStanding
 from engine.domain.recipient import State
 
+DEFAULT_MAX_FAILED = 0.1
+"""Share of a campaign's people; with more failures a run ends with exit code 3."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:

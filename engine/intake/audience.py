@@ -84,7 +84,6 @@ class Audience:
         self._kinds: Final = needs.content.columns()
         self._body: Final = tuple(variable.value for variable in needs.content.body)
         self.encoding: Final = encoding.decide(path, needs.encoding)
-        self.written_encoding: Final = encoding.to_write(path, self.encoding)
         self.heading: Final[Heading] = read_heading(self._open, needs.phone_column, tuple(self._kinds))
         self.heading_records = 0  # the header, and the sep= line if there is one
         self.bytes_total = path.stat().st_size

@@ -50,16 +50,9 @@ def decide(path: Path, declared: str | None = None) -> str:
 
 
 def codec(name: str) -> str:
-    """The codec that reads `name`: a mark in front of UTF-8 is no part of the text."""
+    """The codec of `name`. Of UTF-8 it reads a mark in front as no part of the text, and writes one, without which a
+    spreadsheet takes the file for something else."""
     return "utf-8-sig" if name == "utf-8" else name
-
-
-def to_write(path: Path, name: str) -> str:
-    """The codec that writes a file like `path`, whose encoding is `name`: with its mark, which a spreadsheet needs to
-    take UTF-8 for what it is, when it has one. Raises OSError."""
-    with path.open("rb") as source:
-        marked = source.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
-    return "utf-8-sig" if name == "utf-8" and marked else name
 
 
 def _declared(name: str | None) -> str | None:

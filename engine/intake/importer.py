@@ -11,6 +11,7 @@ from engine.domain.count import counted
 from engine.domain.phone import UnknownCountry, country_code
 from engine.intake.audience import Audience, Needs
 from engine.intake.doubt import doubt
+from engine.intake.encoding import codec
 from engine.intake.fault import FileFault
 from engine.intake.feed import Feed, Progress
 from engine.intake.rejects import RejectsFile
@@ -170,7 +171,7 @@ def _facts(wish: _Wish, report: Report, merged: Merged, why: str | None) -> Fact
 def _rejects(path: Path, audience: Audience) -> RejectsFile:
     heading = audience.heading
     return RejectsFile(
-        path, encoding=audience.written_encoding, separator=heading.separator, names=heading.names
+        path, encoding=codec(audience.encoding), separator=heading.separator, names=heading.names
     )
 
 

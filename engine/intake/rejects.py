@@ -15,8 +15,8 @@ END = "\r\n"
 
 
 class RejectsFile:
-    """Line, column and reason, and then the row's own cells, in the input's encoding and separator: what opens the one
-    opens the other, and once its cells are mended the file can be imported as it is.
+    """Line, column and reason, and then the row's own cells, in the input's encoding (UTF-8 with its mark, for
+    spreadsheets) and separator: once its cells are mended the file can be imported as it is.
 
     It appears under its name, with mode 0600, only by `keep`. `names`: the input's header. Use as a context manager.
     Raises OSError.

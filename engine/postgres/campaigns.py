@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from engine.author import ENGINE
 from engine.domain.campaign import shown
 from engine.domain.canary import Canary
+from engine.domain.closing import DEFAULT_MAX_FAILED
 from engine.domain.content import Content
 from engine.domain.control import Control, ControlStanding
 from engine.domain.quiet import Quiet
@@ -133,7 +134,7 @@ class Draft:
     unknown_after: float = 1800.0
     max_attempts: int = 8
     try_budget: int | None = None
-    max_failed: float = 1.0
+    max_failed: float = DEFAULT_MAX_FAILED
     content: Content | None = None
     """What fills the template, when columns for its body are not all."""
     start_at: datetime | None = None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.intake.encoding import codec
 from engine.intake.importer import ImportRefused, ImportStopped, import_audience
 from engine.intake.report import Report
 from engine.postgres.pool import Pool
@@ -258,7 +259,7 @@ async def test_the_rejects_file_holds_the_rows_as_they_were_for_their_owner_alon
     content = 'phone,name,date\n119,"Lima, ""Cau""",1\n+5511988880001,Ana,1\n+5511988880002,"a\nb",1\n'
     rejects = tmp_path / "rejects.csv"
     await imported(pool, audience(tmp_path, content), rejects=rejects, dry_run=dry_run)
-    with rejects.open(encoding="utf-8", newline="") as source:
+    with rejects.open(encoding="utf-8-sig", newline="") as source:
         rows = list(csv.reader(source))
     assert [row[:2] + row[3:] for row in rows] == [
         ["line", "column", "phone", "name", "date"],
@@ -279,11 +280,11 @@ async def test_rejects_can_be_mended_in_what_made_the_file_and_imported_again(
     rejects = tmp_path / "rejects.csv"
     report = await imported(pool, path, rejects=rejects)
     assert (report.taken, report.refused) == (1, 2)
-    text = rejects.read_bytes().decode(encoding)
+    text = rejects.read_bytes().decode(codec(encoding))
     assert text.splitlines()[0] == "line 2;column;reason;phone;name;date;line"
     assert text.splitlines()[2].endswith(';118;"João; Zé";2;y')
     mended = text.replace(";119;", ";+5511988880001;").replace(";118;", ";+5511988880002;")
-    path.write_bytes(mended.encode(encoding))
+    path.write_bytes(mended.encode(codec(encoding)))
     again = await imported(pool, path)
     assert (again.taken, again.refused) == (2, 0)
     names = await pool.fetch("SELECT params ->> 'name' AS name FROM recipient_data ORDER BY id")
@@ -297,7 +298,7 @@ async def test_a_refused_row_that_was_cut_off_spoils_no_other(
     path = audience(tmp_path, f"phone,name,date\n{endless}\n119,Ana,1\n")
     rejects = tmp_path / "rejects.csv"
     await imported(pool, path, rejects=rejects)
-    with rejects.open(encoding="utf-8", newline="") as source:
+    with rejects.open(encoding="utf-8-sig", newline="") as source:
         rows = list(csv.reader(source))
     assert [row[0] for row in rows] == ["line", "2", "3"]
     assert rows[2][3:] == ["119", "Ana", "1"]

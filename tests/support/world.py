@@ -143,10 +143,10 @@ class World:
     async def campaign(
         self, name: str = "reminder", *, people: int, first: int = 0, start: bool = True, **draft: Any
     ) -> None:
-        """A campaign on all numbers, with its people, started."""
+        """A campaign on all numbers, with its people, started; as many may fail as will, unless told otherwise."""
         numbers = draft.pop("numbers", tuple(self.rates))
         await self.commands.create_campaign(
-            Draft(name, tuple(numbers), "reminder_v2", "pt_BR", body=BODY, **draft)
+            Draft(name, tuple(numbers), "reminder_v2", "pt_BR", body=BODY, **({"max_failed": 1.0} | draft))
         )
         report = await import_audience(self.db, self.audience(people, first), campaign=name, author="test")
         assert report.taken == people
