@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import engine.cli as cli
+from console.tty import keeper
 from engine.cli import attach
 
 if TYPE_CHECKING:
@@ -100,8 +101,10 @@ def open_attached(config: "Config", options: "RunOptions") -> int:
 
 @contextmanager
 def _signals(host: "EngineHost | AttachedLink", app: "ConsoleApp") -> Iterator[list[int]]:
-    """TERM and INT drain the engine, HUP only ends the screen; a second TERM or INT exits at once."""
+    """TERM and INT drain the engine, HUP only ends the screen; a second TERM or INT gives the terminal
+    back and exits at once."""
     signalled: list[int] = []
+    give_back = keeper()
 
     def leave_screen(word: str) -> None:
         loop = getattr(app, "_loop", None)
@@ -111,6 +114,7 @@ def _signals(host: "EngineHost | AttachedLink", app: "ConsoleApp") -> Iterator[l
     def on_signal(number: int, _: object) -> None:
         if number in DRAINING:
             if any(n in DRAINING for n in signalled):
+                give_back()
                 os._exit(128 + number)
             host.drain(signal.Signals(number).name)
         signalled.append(number)

@@ -1,6 +1,6 @@
 """One picture out of what many nodes say: each figure from whoever knows it, and nothing from the dead."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -25,6 +25,9 @@ DEAD_AFTER = 5.0
 
 NO_ENGINE = "no engine"
 """Key of the alert that work waits and no node lives."""
+
+NODE_LOST = "node_lost:"
+"""Begins the keys under which living nodes tell of dead ones."""
 
 ADVICE = "its numbers move to other nodes when their leases end; look at its host and its log"
 
@@ -61,13 +64,12 @@ def merge(
     live = [(n, n.snapshot) for n in nodes if n.alive and n.snapshot is not None]
     age = max((n.age_s for n, _ in live), default=0.0)
     present = [n for n in nodes if not (live and _is_history(n, owners))]
-    told = {alert.key for _, s in live for alert in s.alerts}
     whole = replace(
         base,
         at=now - timedelta(seconds=age),
         node=live[0][0].name if len(present) == 1 and live else f"{len(live)}/{len(present)} nodes",
         nodes=tuple(_view(n, owners) for n in nodes),
-        alerts=(*_deaths(nodes, present, now, told), *_alerts(s.alerts for _, s in live)),
+        alerts=(*_deaths(nodes, present, now), *_alerts(s.alerts for _, s in live)),
         events=tuple(
             sorted([*events, *_by_engines(s for _, s in live)], key=lambda e: e.at, reverse=True)[:50]
         ),
@@ -156,13 +158,10 @@ def _is_history(node: Node, owners: Mapping[str, UUID]) -> bool:
     return not node.alive and node.id not in owners.values()
 
 
-def _deaths(
-    nodes: Sequence[Node], present: Sequence[Node], now: datetime, told: Collection[str]
-) -> list[AlertView]:
-    """One for each dead node; over when others have its numbers, and none when it has only been started anew, or when
-    a living node tells of it (`told`: keys of their alerts)."""
+def _deaths(nodes: Sequence[Node], present: Sequence[Node], now: datetime) -> list[AlertView]:
+    """One for each dead node; over when others have its numbers, and none when it has only been started anew."""
     here = {(n.name, n.host) for n in nodes if n.alive}
-    dead = [n for n in nodes if not n.alive and f"node_lost:{n.name}" not in told]
+    dead = [n for n in nodes if not n.alive]
     return [_death(n, now, active=n in present) for n in dead if n in present or (n.name, n.host) not in here]
 
 
@@ -212,9 +211,9 @@ def is_of_nodes(alert: AlertView) -> bool:
 
 
 def _alerts(all_: Iterable[tuple[AlertView, ...]]) -> tuple[AlertView, ...]:
-    """One for each key; one that still stands wins over one that is over."""
+    """One for each key; what still stands wins over what is over. Deaths of nodes are seen better here."""
     found: dict[str, AlertView] = {}
-    for alert in (a for alerts in all_ for a in alerts):
+    for alert in (a for alerts in all_ for a in alerts if not a.key.startswith(NODE_LOST)):
         before = found.get(alert.key)
         if before is None or (alert.active, not alert.acknowledged) > (
             before.active,

@@ -21,6 +21,7 @@ from tests.bench import (
     screen,
     sends,
     statements,
+    stopping,
     unattended,
 )
 from tests.bench.results import Goal, Section
@@ -36,6 +37,7 @@ SECTIONS: dict[str, Callable[[World], Awaitable[Section]]] = {
     "receiver": receiving.measure,
     "console": screen.measure,
     "unattended": unattended.measure,
+    "stopping": stopping.measure,
     "metrics": scraping.measure,
 }
 

@@ -32,8 +32,12 @@ class Terminal:
         """Type, and return when `shows` was drawn since; TimeoutError. No picture is kept, which would cost more
         time than what is measured: so `shows` must be drawn in one piece, and not before."""
         self._newest = ""
-        os.write(self._master, key.encode())
+        self.type(key)
         await self.until(shows, within_s)
+
+    def type(self, key: str) -> None:
+        """Press a key, whatever comes of it."""
+        os.write(self._master, key.encode())
 
     async def until(self, shows: str, within_s: float) -> None:
         """Return when `shows` was drawn; TimeoutError."""
@@ -45,6 +49,13 @@ class Terminal:
     def stall(self) -> None:
         """Read no more, as a connection that hangs: soon the program cannot draw."""
         asyncio.get_running_loop().remove_reader(self._master)
+
+    def hang_up(self) -> None:
+        """The terminal is gone."""
+        if self._master >= 0:
+            self.stall()
+            os.close(self._master)
+            self._master = -1
 
     def read(self) -> None:
         """Take what the program has drawn."""
@@ -69,6 +80,5 @@ def open_terminal(columns: int, rows: int) -> Iterator[Terminal]:
     try:
         yield terminal
     finally:
-        loop.remove_reader(master)
-        os.close(master)
+        terminal.hang_up()
         os.close(slave)

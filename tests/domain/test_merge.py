@@ -154,7 +154,7 @@ def test_a_death_that_a_living_node_tells_of_is_told_once() -> None:
     gone = node(TWO, "eng2", 60, says("eng2", 0, 60))
     told = AlertView("node_lost:eng2", "critical", "node eng2", "DEAD", "do", NOW, True, False)
     whole = merged(node(ONE, "eng1", 0.2, says("eng1", 70, 0, alerts=(told,))), gone)
-    assert [a.key for a in whole.alerts] == ["node_lost:eng2"]
+    assert [a.key for a in whole.alerts] == [f"node dead:{TWO}"]
 
 
 def test_of_a_node_that_was_only_started_anew_no_death_is_told() -> None:
