@@ -15,7 +15,7 @@ RESET = (
 
 
 def keeper(fd: int = 0) -> Callable[[], None]:
-    """What gives the terminal at `fd` back as it is now. It never waits: one that takes no bytes gets its modes only."""
+    """What gives the terminal at `fd` back as it is now. It never waits: one that is full gets its modes only."""
     try:
         before = termios.tcgetattr(fd)
     except termios.error:  # no terminal
