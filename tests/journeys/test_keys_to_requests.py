@@ -93,6 +93,12 @@ class Night:
         await self.shown.press("\x1b")
         await self.shown.until("1 NUMBERS")
 
+    async def leave_campaign(self, name: str) -> None:
+        """To the overview, over the list; a key that comes again too soon counts as held down."""
+        await self.shown.press("\x1b")
+        await self.shown.until(f"CAMPAIGN {name}", gone=True)
+        await self.back()
+
     async def counts(self, campaign: str) -> Mapping[str, int]:
         rows = await self.w.db.fetch(OF_CAMPAIGN, campaign)
         return {State(row["state"].decode()).word: row["n"] for row in rows}
@@ -213,8 +219,7 @@ async def test_a_campaign_is_paused_resumed_and_cancelled_on_its_page(night: Nig
     left = await night.counts("natl")
     assert left.get("cancelled", 0) > 0
     assert "pending" not in left
-    await night.shown.press("\x1b")
-    await night.page("\x1b", "1 NUMBERS")
+    await night.leave_campaign("natl")
 
 
 async def test_a_campaign_is_started_on_its_page_and_its_failed_rows_go_out_once_more(night: Night) -> None:
@@ -239,8 +244,7 @@ async def test_a_campaign_is_started_on_its_page_and_its_failed_rows_go_out_once
     await night.w.until_requests(before + 13)
     again = [entry["to"] for entry in (await night.w.sim.ledger())[-3:]]
     assert sorted(again) == sorted(entry["to"] for entry in sent[:3])
-    await night.shown.press("\x1b")
-    await night.page("\x1b", "1 NUMBERS")
+    await night.leave_campaign("late")
 
 
 async def test_reconcile_sends_what_its_dry_run_said_and_only_after_y(night: Night) -> None:

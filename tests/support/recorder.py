@@ -30,6 +30,7 @@ class Recorder:
             onward, out = await asyncio.open_connection("127.0.0.1", self.target)
             await asyncio.gather(_pump(reader, out, _Reading(self.bodies)), _pump(onward, writer, None))
         finally:
+            writer.transport.abort()
             self._tasks.discard(task)
 
     async def end(self) -> None:

@@ -50,6 +50,7 @@ class Relay:
             await asyncio.gather(_pump(reader, out), _pump(onward, writer))
             self._streams -= {writer, out}
         finally:
+            writer.close()
             self._pumps.discard(task)
 
 
