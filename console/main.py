@@ -55,7 +55,8 @@ def open_console(config: "Config", options: "RunOptions") -> int:
         app.export_dir = _exports(config, options)
         with _signals(host, app) as signalled:
             try:
-                left = app.run()
+                with _job_control():
+                    left = app.run()
             except BaseException:
                 host.drain("the screen failed")
                 raise
@@ -124,6 +125,18 @@ def _signals(host: "EngineHost | AttachedLink", app: "ConsoleApp") -> Iterator[l
     before: dict[int, Callable[..., Any] | int | None] = {n: signal.signal(n, on_signal) for n in handled}
     try:
         yield signalled
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _job_control() -> Iterator[None]:
+    """What the screen does when the process is stopped and goes on ends with it: without a screen it would raise, and
+    end the engine."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTSTP, signal.SIGCONT)}
+    try:
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

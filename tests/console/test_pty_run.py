@@ -69,6 +69,7 @@ def test_after_a_hang_up_the_engine_lives_on_and_attach_shows_it(
     end = time.monotonic() + DEADLINE_S
     while "the engine goes on" not in log.read_text():
         assert time.monotonic() < end, log.read_text()[-2000:]
+    os.kill(engine.pid, signal.SIGCONT)  # as when its machine was suspended
     until_heard_of(environ["TIDEGATE_DATABASE_URL"])
     assert engine.alive
 

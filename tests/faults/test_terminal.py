@@ -38,10 +38,11 @@ async def test_a_terminal_that_stalls_and_then_goes_away_stops_nothing(database_
         assert shown.process.returncode is None, "the process went with its terminal"
         shown.process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(60):
-            assert await shown.process.wait() == 143
+            code = await shown.process.wait()
+        log = (w.directory / "data" / "tidegate.log").read_text()
+        assert code == 143, log[-3000:]
         assert await w.counts() == {State.READ: PEOPLE}
         assert len(await w.prove()) == PEOPLE
-        log = (w.directory / "data" / "tidegate.log").read_text()
         assert "the screen is gone, the engine goes on" in log
 
 

@@ -15,6 +15,7 @@ import csv
 import itertools
 import math
 import os
+import secrets
 import socket
 import tempfile
 from collections import Counter
@@ -377,7 +378,7 @@ def _ports() -> Iterator[int]:
     """Below those that the kernel gives out by itself, and other ones in each worker of a test run."""
     nth = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 8
     mine = range(20_000 + 1_500 * nth, 21_500 + 1_500 * nth)
-    begin = os.getpid() % len(mine)  # another run begins elsewhere
+    begin = secrets.randbelow(len(mine))  # another run begins elsewhere
     return itertools.cycle([*mine[begin:], *mine[:begin]])
 
 
