@@ -41,7 +41,8 @@ def blocked(campaign: Campaign, desired: Desired) -> str | None:
 
 def shown(campaign: Campaign, desired: Desired) -> str:
     """Its state in the word that people read."""
-    return word(campaign.state, campaign.held_by, _by_people(campaign, desired))
+    by_people, free = _by_people(campaign, desired), blocked(campaign, desired) is None
+    return word(campaign.state, campaign.held_by, by_people, free=free and bool(by_people))
 
 
 def _by_people(campaign: Campaign, desired: Desired) -> list[bool]:
