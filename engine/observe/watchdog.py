@@ -84,12 +84,13 @@ async def loop_watched(
                     return
 
     thread = threading.Thread(target=watch, name="loop watchdog", daemon=True)
+    notify("READY=1")  # before the thread's first word
     thread.start()
-    notify("READY=1")
     try:
         yield
     finally:
         over.set()
+        thread.join(LOOK)  # it wakes at once, and says nothing after us
         notify("STOPPING=1")
 
 
