@@ -33,6 +33,7 @@ from engine.database import EMBEDDED, open_database
 from engine.intake.importer import import_audience
 from engine.postgres.campaigns import Draft
 from engine.postgres.embedded import EmbeddedError, server
+from engine.postgres.placement import prepare
 
 OpenConsole = Callable[[Config, RunOptions], int]
 
@@ -243,13 +244,21 @@ def _remove_left_over() -> None:
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with suppress(EmbeddedError), server(directory / EMBEDDED):
-                pass  # whoever uses it last stops it: also a server that a killed demo left behind
+            _stop_left_over(directory / EMBEDDED)
             _remove(directory)
         except BlockingIOError:  # in use
             continue
         finally:
             os.close(lock)
+
+
+def _stop_left_over(embedded: Path) -> None:
+    """A server that a killed demo left behind: whoever uses it last stops it. What is no cluster any more, for its
+    removal was cut off, is not made one again."""
+    with suppress(EmbeddedError, OSError):
+        if (prepare(embedded).data / "PG_VERSION").exists():
+            with server(embedded):
+                pass
 
 
 def _remove(directory: Path) -> None:

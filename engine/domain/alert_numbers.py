@@ -76,7 +76,7 @@ NUMBER_RULES = (
         "number_throttled",
         WARNING,
         "A steady flow of throughput errors: the provider grants less than the configured rate.",
-        "Lower the rate (-) to what is granted, or ask Meta for more throughput.",
+        "Lower the rate to what is granted (= or -), or ask Meta for more throughput.",
         _throttled,
         f"{_THROTTLED_SHARE} > %(throttled_share)g\n"
         f"or {_THROTTLED_SHARE} > 0\n"
