@@ -175,7 +175,7 @@ CAMPAIGN_RULES = (
         "deadline_at_risk",
         WARNING,
         "At the pace of the last minute a campaign ends after its deadline; what is left then expires.",
-        "Raise the rate (+), give it more numbers or a higher priority, or move the deadline.",
+        "Raise the rate (= or +), give it more numbers or a higher priority, or move the deadline.",
         _deadline,
         "time() + min by (campaign) (tidegate_campaign_eta_seconds)\n"
         "  > max by (campaign) (tidegate_campaign_deadline_timestamp_seconds)",
