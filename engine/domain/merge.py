@@ -167,7 +167,7 @@ def _deaths(nodes: Sequence[Node], present: Sequence[Node], now: datetime) -> li
 
 def _death(node: Node, now: datetime, *, active: bool) -> AlertView:
     since = now - timedelta(seconds=node.age_s)
-    cause = "DEAD, it publishes nothing" if active else "DEAD, others have its numbers"
+    cause = "DEAD, fell silent" if active else "DEAD, its numbers taken over"
     return AlertView(
         f"node dead:{node.id}", "critical", f"node {node.name}", cause, ADVICE, since, active, False
     )
