@@ -84,7 +84,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("events", ("e",), "e", "events and acts", "See"),
     Action("log", ("l",), "l", "the event log", "See"),
     Action("campaigns", ("c",), "c", "campaigns with their books", "See"),
-    Action("alerts", ("!", "exclamation_mark"), "!", "all alerts, with what to do", "See"),
+    Action("alerts", ("!", "exclamation_mark"), "!", "all alerts, with what to do", "See", "alerts"),
     Action("holds", ("h",), "h", "holds: what stands still until a person lifts it (⏎)", "See"),
     Action("journal", ("J",), "J", "journal: who did what, also from elsewhere", "See"),
     Action("trends", ("t",), "t", "trends: every figure over the chosen window, back to six hours", "See"),
@@ -98,8 +98,8 @@ ACTIONS: tuple[Action, ...] = (
 )  # fmt: skip
 
 KEY_LINE = (
-    "help", "pause", "resume", "rate_down", "undo", "acknowledge", "pause_all", "leave", "stop", "reconcile",
-    "filter", "freeze", "window", "enter", "palette",
+    "help", "pause", "resume", "rate_down", "alerts", "reconcile", "pause_all", "leave", "stop", "undo",
+    "acknowledge", "filter", "enter", "freeze", "window", "palette",
 )  # fmt: skip
 """What the last line of the screen shows, the most needed first: what does not fit is left out."""
 
