@@ -16,6 +16,7 @@ from tests.bench import (
     conversing,
     imports,
     receiving,
+    remembering,
     results,
     scraping,
     screen,
@@ -38,6 +39,7 @@ SECTIONS: dict[str, Callable[[World], Awaitable[Section]]] = {
     "console": screen.measure,
     "unattended": unattended.measure,
     "stopping": stopping.measure,
+    "memory": remembering.measure,
     "metrics": scraping.measure,
 }
 
