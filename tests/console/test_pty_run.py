@@ -2,6 +2,7 @@
 
 import os
 import signal
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,6 +91,17 @@ def test_after_a_hang_up_the_engine_lives_on_and_attach_shows_it(
     assert engine.alive
     os.kill(engine.pid, signal.SIGTERM)
     assert engine.wait() == 128 + signal.SIGTERM
+
+
+def test_a_hang_up_by_signal_gives_a_terminal_that_is_still_there_back(engine: Terminal) -> None:
+    os.kill(engine.pid, signal.SIGHUP)
+    end = time.monotonic() + DEADLINE_S
+    while RESTORED not in engine.raw or not termios.tcgetattr(engine.fd)[3] & termios.ICANON:
+        assert engine.read(), "the engine has gone with its screen"
+        assert time.monotonic() < end, "the terminal is not given back"
+    assert engine.alive
+    os.kill(engine.pid, signal.SIGINT)  # what Ctrl-C is now that the terminal is cooked
+    assert engine.wait() == 128 + signal.SIGINT
 
 
 def test_attach_without_a_terminal_is_one_sentence(environ: dict[str, str]) -> None:
