@@ -63,16 +63,23 @@ class Drill:
 
 
 @contextmanager
-def _second_node(config: Config) -> Iterator[None]:
-    """Another node takes its share of the numbers, is killed without a word, and is started again later."""
+def _beside(trouble: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Trouble in a thread of its own; it is told when the drill is over, and waited for."""
     over = threading.Event()
-    thread = threading.Thread(target=_die_and_return, args=(config, over), name="trouble")
+    thread = threading.Thread(target=trouble, args=(over,), name="trouble")
     thread.start()
     try:
         yield
     finally:
         over.set()
         thread.join()
+
+
+@contextmanager
+def _second_node(config: Config) -> Iterator[None]:
+    """Another node takes its share of the numbers, is killed without a word, and is started again later."""
+    with _beside(lambda over: _die_and_return(config, over)):
+        yield
 
 
 def _die_and_return(config: Config, over: threading.Event) -> None:
@@ -102,14 +109,8 @@ def _start_node(config: Config) -> "subprocess.Popen[bytes]":
 @contextmanager
 def _slow_database(config: Config) -> Iterator[None]:
     """Somebody's maintenance locks the rows for seconds, again and again."""
-    over = threading.Event()
-    thread = threading.Thread(target=lambda: asyncio.run(_obstruct(config, over)), name="trouble")
-    thread.start()
-    try:
+    with _beside(lambda over: asyncio.run(_obstruct(config, over))):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 async def _obstruct(config: Config, over: threading.Event) -> None:

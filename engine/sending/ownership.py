@@ -300,8 +300,8 @@ class Ownership:
             if freed or doubted:
                 log.warning("rescued", number=pipeline.number.id, freed=freed, doubted=doubted)
             if doubted:
-                left = counted(doubted, "row")
-                self._tell(f"{pipeline.number.id}: {left} in flight when its owner stopped became unknown")
+                rows = counted(doubted, "row")
+                self._tell(f"{pipeline.number.id}: {rows} in flight when its owner stopped became unknown")
             delay = 5.0
 
     async def _drop_expired(self) -> None:
